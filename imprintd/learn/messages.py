@@ -1,0 +1,78 @@
+"""
+What the daemon and its worker process say to each other.
+
+Length-prefixed pickles over the private pipe between a parent and the child it
+started; nothing from outside ever reaches this decoder.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from imprintd.model.snapshot import Point
+
+HEADER: Final = struct.Struct(">I")
+MESSAGE_BYTES_MAX: Final = 512 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """One stored content that still lacks vectors."""
+
+    content_digest: bytes
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedBatch:
+    """
+    Contents to embed.
+
+    Attributes:
+        first_only: Only the first window of each; the rest comes later.
+    """
+
+    contents: tuple[Owed, ...]
+    first_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """
+    Vectors made.
+
+    Attributes:
+        points: The vectors.
+        complete: Digests that have all their windows now.
+        windows: Windows embedded.
+        reused: Windows whose vector was known already.
+        cpu_s: Processor time it took.
+        error: Why nothing was made, or empty.
+    """
+
+    points: tuple[Point, ...] = ()
+    complete: tuple[bytes, ...] = ()
+    windows: int = 0
+    reused: int = 0
+    cpu_s: float = 0.0
+    error: str = ""
+
+
+def encode(message: object) -> bytes:
+    """One message with its length in front."""
+    body = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    return HEADER.pack(len(body)) + body
+
+
+def decode(body: bytes) -> Any:
+    """The message of one body."""
+    return pickle.loads(body)  # noqa: S301 - our own child's words over a private pipe
+
+
+def digests(contents: Sequence[Owed]) -> tuple[bytes, ...]:
+    """Which contents a batch is about."""
+    return tuple(owed.content_digest for owed in contents)
