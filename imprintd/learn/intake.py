@@ -9,7 +9,7 @@ away from what was learned before.
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -137,9 +137,7 @@ class Intake:
                 bytes_read=transcript.bytes_read,
             )
 
-    def _plan(
-        self, job: Job, transcript: Transcript, head: bytes, identity: Identity
-    ) -> _Plan:
+    def _plan(self, job: Job, transcript: Transcript, head: bytes, identity: Identity) -> _Plan:
         known = self._archive.known(self._workspace, identity.key)
         if known is None:
             return _Plan(None, None, b"", 0, 0, fresh=False, notes=())
@@ -217,8 +215,7 @@ class Intake:
             wanted = PIECE_BYTES if reading.consumed else 2 * max(len(pending), PIECE_BYTES)
             if len(pending) > self._reading.line_bytes_max:
                 raise Refused(
-                    f"line {pass_.lines + 1} has more than "
-                    f"{self._reading.line_bytes_max:,} bytes",
+                    f"line {pass_.lines + 1} has more than {self._reading.line_bytes_max:,} bytes",
                     reason="line-too-long",
                     remedy="raise [reading] line_bytes_max if it is meant to be learned",
                 )
@@ -257,9 +254,7 @@ class Intake:
         )
         update = builder.finish(
             meta=self._meta(identity, plan, pass_, transcript),
-            coverage=(
-                plan.known.coverage.plus(coverage) if plan.known and plan.base else coverage
-            ),
+            coverage=(plan.known.coverage.plus(coverage) if plan.known and plan.base else coverage),
             state=pass_.state,
             cursor=transcript.cursor(plan.offset + pass_.consumed, pass_.lines),
             record_keys=tuple(pass_.record_keys),
@@ -378,9 +373,9 @@ def _milliseconds(timestamp: str | None) -> int:
     if not timestamp:
         return 0
     try:
-        moment = datetime.datetime.fromisoformat(timestamp.replace("Z", "+00:00"))
+        moment = dt.datetime.fromisoformat(timestamp)
     except ValueError:
         return 0
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=datetime.UTC)
+        moment = moment.replace(tzinfo=dt.UTC)
     return round(moment.timestamp() * 1000)

@@ -5,7 +5,7 @@ What the learn room needs from others: small protocols, declared by the consumer
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from imprintd.model.reading import Cursor
@@ -105,4 +105,4 @@ class Outcome:
     line: int | None = None
     bytes_read: int = 0
     notes: tuple[str, ...] = ()
-    coverage: Coverage = Coverage()
+    coverage: Coverage = field(default_factory=Coverage)

@@ -13,7 +13,7 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Final
+from typing import IO, Final, Self
 
 import zstandard
 
@@ -76,7 +76,7 @@ class Transcript:
             )
         self.compressed = self._file.read(4) == ZSTD_MAGIC
 
-    def __enter__(self) -> Transcript:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -144,9 +144,9 @@ class Transcript:
             return
         if self._stream is None or self._position > offset:
             self._file.seek(0)
-            self._stream = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_MAX).stream_reader(
-                self._file, closefd=False, read_across_frames=True
-            )
+            self._stream = zstandard.ZstdDecompressor(
+                max_window_size=ZSTD_WINDOW_MAX
+            ).stream_reader(self._file, closefd=False, read_across_frames=True)
             self._position = 0
         while self._position < offset and self._take(min(1 << 20, offset - self._position)):
             pass
