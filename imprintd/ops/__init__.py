@@ -1,1 +1,3 @@
-"""Placeholder."""
+"""
+Running as a service: lock, status socket, warnings, logs, notification, manners.
+"""

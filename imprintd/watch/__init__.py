@@ -1,1 +1,3 @@
-"""Placeholder."""
+"""
+Notices which transcripts changed: hints from the system, scans as the truth.
+"""
