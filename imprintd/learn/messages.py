@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pickle
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,10 +20,16 @@ MESSAGE_BYTES_MAX: Final = 512 * 1024**2
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """One stored content that still lacks vectors."""
+    """
+    One stored content that still lacks vectors.
+
+    Attributes:
+        have: Windows whose vectors are stored already.
+    """
 
     content_digest: bytes
     content: str
+    have: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +76,3 @@ def encode(message: object) -> bytes:
 def decode(body: bytes) -> Any:
     """The message of one body."""
     return pickle.loads(body)  # noqa: S301 - our own child's words over a private pipe
-
-
-def digests(contents: Sequence[Owed]) -> tuple[bytes, ...]:
-    """Which contents a batch is about."""
-    return tuple(owed.content_digest for owed in contents)

@@ -1,0 +1,78 @@
+"""
+Progress on stderr: a bar on a terminal, nothing where nobody looks.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+
+class Tell(Protocol):
+    """Called with `files done bytes done_bytes failed` as work goes on."""
+
+    def __call__(self, progress: Mapping[str, Any]) -> None: ...
+
+
+@contextmanager
+def learning_bar(*, quiet: bool) -> Iterator[Tell]:
+    """A bar of bytes with rate and time left while files are learned."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda progress: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    with Progress(
+        TextColumn("learning {task.fields[files]}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task("", total=None, files="")
+
+        def tell(progress: Mapping[str, Any]) -> None:
+            bar.update(
+                task,
+                total=progress["bytes"],
+                completed=progress["done_bytes"],
+                files=f"{progress['done']}/{progress['files']} files",
+            )
+
+        yield tell
+
+
+@contextmanager
+def counting_bar(what: str, *, quiet: bool) -> Iterator[Tell]:
+    """A bar of `done` out of `total`."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda progress: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    with Progress(
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task("", total=None)
+
+        def tell(progress: Mapping[str, Any]) -> None:
+            bar.update(task, total=progress["total"], completed=progress["done"])
+
+        yield tell

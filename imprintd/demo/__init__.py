@@ -1,0 +1,1 @@
+"""The demonstration: the main job on conversations in the clients' real formats."""
