@@ -1,0 +1,162 @@
+"""
+Everything that is looked for in one text, by one pass of the prefilter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from imprintd.redact import assign, commands, keys, network, shapes
+from imprintd.redact.colours import Plain, coloured
+from imprintd.redact.engine import Pattern, Prefilter
+from imprintd.redact.formats import FORMATS
+from imprintd.redact.found import Found, merge
+from imprintd.redact.kinds import LABEL
+from imprintd.redact.library import FIRST, Library
+
+Detector = Callable[[bytes, int, list[Found]], int]
+
+# (pattern, detector, whether the detector wants the start of the match)
+_RULES: Final[tuple[tuple[str, Detector, bool], ...]] = (
+    (assign.ASSIGN, assign.assignment, False),
+    (assign.CALL, assign.call, False),
+    (assign.COMMA, assign.comma, False),
+    (assign.MARKUP, assign.markup, False),
+    (assign.COLUMN, assign.column, False),
+    (assign.FLAG, assign.flag, False),
+    (assign.FIELD, assign.field, False),
+    ("default[ \\t]{0,20}=", assign.default, False),
+    (network.USERINFO, network.userinfo, False),
+    (network.LONELY, network.lonely, True),
+    (network.HEADER, network.header, False),
+    (network.COOKIE, network.cookie, False),
+    (network.QUERY, network.query, False),
+    (network.DSN, network.dsn, False),
+)
+_EXACT: Final[tuple[tuple[str, Detector], ...]] = (
+    (keys.BEGIN, keys.begun),
+    (keys.END, keys.ended),
+    (keys.HEADLESS, keys.headless),
+    (keys.ENCODED, keys.encoded),
+    (keys.BLOCK, keys.block),
+)
+_EXACT_FIRST: Final = 100
+_PHRASE_FIRST: Final = 200
+_FORMAT_FIRST: Final = 1000
+
+_WRAP: Final = re.compile(
+    rb"(?:gh[pousr]_|github_pat_|gl[a-z]{2,5}-|xox[a-z]-|[sr]k_live_|sk-|AIza|GOCSPX-|AKIA|ASIA|hf_|gsk_|xai-|pplx-|npm_|pypi-|SG\.|dop_v1_|dckr_pat_|hv[sb]\.|figd_|lin_api_|ntn_|shpat_|eyJ|tskey-|AGE-SECRET-KEY-1|rubygems_|glsa_|dapi|nfp_|sbp_)"
+    rb"[A-Za-z0-9_.-]{4,400}(\r?\n[ \t]{0,16}|\\+n)(?=[A-Za-z0-9_.-]{4})"
+)
+_ESCAPES: Final = re.compile(rb"\\+(?:[nrtbf\"'/]|u00[0-9a-fA-F]{2}|x[0-9a-fA-F]{2})|%(?:3[aAdDfF]|2[0267])")
+
+
+def patterns() -> tuple[Pattern, ...]:
+    """All of our own patterns, for the prefilter."""
+    found = [
+        Pattern(number, text, caseless=True, start=starts)
+        for number, (text, _, starts) in enumerate(_RULES)
+    ]
+    found += [
+        Pattern(_EXACT_FIRST + number, text, start=text is not keys.BLOCK)
+        for number, (text, _) in enumerate(_EXACT)
+    ]
+    found += [
+        Pattern(_PHRASE_FIRST + number, rule.seed, caseless=True, start=True)
+        for number, rule in enumerate(commands.PHRASES)
+    ]
+    found += [
+        Pattern(_FORMAT_FIRST + number, form.seed, start=True)
+        for number, form in enumerate(FORMATS)
+    ]
+    return tuple(found)
+
+
+class Detection:
+    """
+    All detectors over one text.
+
+    Args:
+        cache_dir: Folder for compiled rules; None: in memory only.
+    """
+
+    __slots__ = ("_library", "_prefilter")
+
+    def __init__(self, cache_dir: Path | None = None) -> None:
+        self._library = Library(cache_dir)
+        self._prefilter = Prefilter(patterns() + self._library.patterns(), cache_dir)
+
+    def find(self, data: bytes) -> list[Found]:
+        """Merged findings in one text, in bytes of it."""
+        if not coloured(data):
+            return merge(self._opaque(data))
+        plain = Plain(data)
+        found = [
+            Found(*plain.back(found.start, found.end), found.kind)
+            for found in self._opaque(plain.data)
+        ]
+        return merge(found)
+
+    def _opaque(self, data: bytes) -> list[Found]:
+        """With labels of an earlier redaction made invisible to every rule."""
+        if b"[REDACTED:" in data:
+            data = LABEL.sub(lambda found: bytes(found.end() - found.start()), data)
+        return self._plain(data)
+
+    def _plain(self, data: bytes) -> list[Found]:
+        out: list[Found] = []
+        reached: dict[int, int] = {}
+        wanted = False
+        for end, start, number in self._prefilter.scan(data):
+            if number >= FIRST:
+                wanted = True
+                continue
+            if number >= _FORMAT_FIRST:
+                if start >= reached.get(number, 0):
+                    form = FORMATS[number - _FORMAT_FIRST]
+                    stop = shapes.measure(data, start, number - _FORMAT_FIRST)
+                    if stop > start:
+                        reached[number] = stop
+                        out.append(Found(start, stop, form.kind))
+                continue
+            at = start or end
+            if at < reached.get(number, 0):
+                continue
+            if number >= _PHRASE_FIRST:
+                reached[number] = commands.phrase(data, start, number - _PHRASE_FIRST, out)
+            elif number >= _EXACT_FIRST:
+                reached[number] = _EXACT[number - _EXACT_FIRST][1](data, at, out)
+            else:
+                reached[number] = _RULES[number][1](data, at if _RULES[number][2] else end, out)
+        if wanted:
+            self._ask_library(data, out)
+        self._unwrap(data, out)
+        return out
+
+    def _ask_library(self, data: bytes, out: list[Found]) -> None:
+        views = [data]
+        if b"\\" in data or b"%" in data:
+            views.append(_ESCAPES.sub(lambda found: b" " * (found.end() - found.start()), data))
+        for view in views:
+            for start, end, kind in self._library.scan(view):
+                if kind != "url-password" or data[start:end].strip(b"\0"):
+                    out.append(Found(start, end, kind))
+
+    def _unwrap(self, data: bytes, out: list[Found]) -> None:
+        """Tokens of known shape that a line end cuts in two."""
+        for cut in _WRAP.finditer(data):
+            low, high = cut.start(), min(len(data), cut.end() + 600)
+            head, gap = data[low : cut.start(1)], cut.end() - cut.start(1)
+            whole = head + data[cut.end() : high]
+            for end, start, number in self._prefilter.scan(whole):
+                if not _FORMAT_FIRST <= number < FIRST or start > 4 or end <= len(head):
+                    continue
+                form = number - _FORMAT_FIRST
+                if shapes.measure(head + b"\n", start, form) > start:
+                    continue  # complete before the line end: what follows is another line
+                stop = shapes.measure(whole, start, form)
+                if stop > len(head):
+                    out.append(Found(low + start, low + stop + gap, FORMATS[form].kind))

@@ -1,0 +1,73 @@
+"""
+RE2 for the shapes that Hyperscan found: linear time, in bounded windows.
+
+The only module that imports RE2.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import re2
+
+from imprintd.redact.formats import FORMATS, Format
+
+WINDOW: Final = 16_384
+"""No credential is longer, private keys apart, which have their own reader."""
+
+_OPTIONS = re2.Options()
+_OPTIONS.encoding = re2.Options.Encoding.LATIN1
+_OPTIONS.log_errors = False
+
+
+def compile_bytes(expression: str) -> Any:
+    """A pattern over bytes, one byte a character."""
+    return re2.compile(expression.encode("ascii"), _OPTIONS)
+
+
+_COMPILED: dict[int, Any] = {}
+
+
+def measure(data: bytes, start: int, number: int) -> int:
+    """
+    Where the credential of format `number` that starts at `start` ends.
+
+    Returns:
+        The end, or `start` if it is none after all.
+    """
+    form = FORMATS[number]
+    pattern = _COMPILED.get(number)
+    if pattern is None:
+        pattern = _COMPILED[number] = compile_bytes(form.whole)
+    found = pattern.match(data[start : start + WINDOW])
+    if found is None:
+        return start
+    tail = found.end(2) - found.start(2)
+    end: int = found.end()
+    if form.tail and tail > form.high:
+        if form.alone:
+            return start
+        end -= tail - form.high
+    return start + end if _holds(form, data, start, start + end) else start
+
+
+def _holds(form: Format, data: bytes, start: int, end: int) -> bool:
+    if form.alone and start and _joined(data, start):
+        return False
+    body = data[start:end]
+    if form.digit and not any(48 <= byte <= 57 for byte in body):
+        return False
+    return len(set(body[-16:])) > 4 or not form.tail
+
+
+def _joined(data: bytes, start: int) -> bool:
+    """Whether a letter or digit stands before, escapes such as `\\n` apart."""
+    before = data[start - 1 : start]
+    if not before.isalnum():
+        return False
+    if before in b"nrt" and data[start - 2 : start - 1] == b"\\":
+        return False
+    if before in b"DCF" and data[start - 3 : start - 2] == b"%":
+        return False  # %3D and its like
+    return re.search(rb"\\\\u00[0-9a-fA-F]{2}\Z", data[max(0, start - 6) : start]) is None
