@@ -9,7 +9,7 @@ file into appends gives exactly the events of reading it in one piece.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 from imprintd.model.reading import Reading
@@ -24,15 +24,36 @@ class Identity:
         key: Source key, `client:session-id[:agent-id]`.
         parent: Source key of the conversation it belongs to, for sub-agents.
         project: Working directory if it shows already, else None.
+        named: The key comes from the file's name. False: from its content
+            only; another file of that content then adds its own stem to the
+            key (`with_stem`).
     """
 
     key: str
     parent: str | None = None
     project: str | None = None
+    named: bool = True
+
+
+def with_stem(identity: Identity, path: str) -> Identity:
+    """
+    The identity of a second file whose content names a source already known.
+
+    Only for identities that are not `named`: two copies under unusual names
+    are two sources, told apart by the stem of the file name.
+    """
+    stem = path.rpartition("/")[2].partition(".")[0]
+    safe = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in stem)
+    return replace(identity, key=f"{identity.key}:{safe[:64] or 'copy'}")
 
 
 class Ledger(Protocol):
-    """Which records a source already took into its text."""
+    """
+    Which records a source already took into its text.
+
+    Keys of earlier readings count from the moment their reading was returned,
+    published or not.
+    """
 
     def counts(self, keys: Sequence[bytes]) -> Mapping[bytes, int]:
         """How often each 8-byte record key was taken; absent means never."""
