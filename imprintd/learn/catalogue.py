@@ -60,6 +60,30 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """
+    BERT's dimensions.
+
+    Attributes:
+        hidden: Components of a token's state.
+        heads: Attention heads; `hidden` is a multiple of it.
+        layers: Encoder layers.
+        inner: Width of the feed-forward layer.
+        vocabulary: Rows of the word embeddings.
+        positions: Longest input in tokens.
+        epsilon: Of the layer normalisations.
+    """
+
+    hidden: int = 384
+    heads: int = 12
+    layers: int = 6
+    inner: int = 1536
+    vocabulary: int = 30522
+    positions: int = 512
+    epsilon: float = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
 class Listed:
     """
     A model that can be installed by its name alone.
@@ -71,6 +95,7 @@ class Listed:
         window_tokens: Tokens of a window, special tokens included.
         variant: Which graph is written from the weights; raised when a change
             of the graph could change vectors.
+        shape: Dimensions of the graph.
         weights, tokenizer: The two files that make the model.
         origins: Tried in this order.
         expected: The self-test.
@@ -81,6 +106,7 @@ class Listed:
     licence: str
     window_tokens: int
     variant: str
+    shape: Shape
     weights: Pinned
     tokenizer: Pinned
     origins: tuple[Origin, ...]
@@ -100,6 +126,7 @@ MINILM: Final = Listed(
     licence="Apache-2.0",
     window_tokens=256,
     variant="plain-1",
+    shape=Shape(),
     weights=Pinned(
         name="model.safetensors",
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from imprintd.errors import ModelError
+from imprintd.learn.catalogue import Shape
 
 OPSET: Final = 17
 IR_VERSION: Final = 8
@@ -32,33 +33,6 @@ INPUT_MASK: Final = "attention_mask"
 OUTPUT: Final = "sentence_embedding"
 
 Array = npt.NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """
-    BERT's dimensions.
-
-    Attributes:
-        hidden: Components of a token's state.
-        heads: Attention heads; `hidden` is a multiple of it.
-        layers: Encoder layers.
-        inner: Width of the feed-forward layer.
-        vocabulary: Rows of the word embeddings.
-        positions: Longest input in tokens.
-        epsilon: Of the layer normalisations.
-    """
-
-    hidden: int = 384
-    heads: int = 12
-    layers: int = 6
-    inner: int = 1536
-    vocabulary: int = 30522
-    positions: int = 512
-    epsilon: float = 1e-12
-
-
-MINILM_L6: Final = Shape()
 
 
 def read_weights(path: Path) -> dict[str, Array]:
@@ -78,7 +52,7 @@ def read_weights(path: Path) -> dict[str, Array]:
     return {name: tensor.astype(np.float32, copy=False) for name, tensor in tensors.items()}
 
 
-def write_graph(weights: dict[str, Array], path: Path, shape: Shape = MINILM_L6) -> None:
+def write_graph(weights: dict[str, Array], path: Path, shape: Shape) -> None:
     """
     Write the graph to `path`.
 

@@ -158,7 +158,7 @@ def _make_listed(
     files.mkdir()
     _get_listed(listed, files, source, fetch, tell)
     tell("build", 0, 0)
-    write_graph(read_weights(files / listed.weights.name), made / GRAPH)
+    write_graph(read_weights(files / listed.weights.name), made / GRAPH, listed.shape)
     (files / listed.tokenizer.name).rename(made / TOKENIZER)
     info = ModelInfo(
         listed.name,

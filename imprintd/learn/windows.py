@@ -29,6 +29,15 @@ BATCH_TOKENS: Final = 512
 """Tokens of a batch, padding included: measured best, small batches stay in the cache."""
 
 
+PADDING_MAX: Final = 12
+"""
+Tokens by which a batch's members may differ in length.
+
+Starting a run costs about as much as ten tokens, so an item that would be
+padded by more is cheaper in a batch of its own.
+"""
+
+
 def clean(text: str) -> str:
     """
     The text as a tokenizer may see it.
@@ -76,16 +85,18 @@ def plan(lengths: Sequence[int], tokens_max: int = BATCH_TOKENS) -> list[list[in
     Batches of indices into `lengths`, each of similar length.
 
     Longest first, so that the largest buffers are allocated once. A batch's
-    rows times its longest member stay within `tokens_max`; a single longer
-    item is a batch of its own.
+    rows times its longest member stay within `tokens_max` (a single longer
+    item is a batch of its own), and none is padded by more than `PADDING_MAX`.
     """
     order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
     batches: list[list[int]] = []
-    rows = 0
+    rows = longest = 0
     for index in order:
-        if batches and len(batches[-1]) < rows:
+        length = lengths[index]
+        if batches and len(batches[-1]) < rows and longest - length <= PADDING_MAX:
             batches[-1].append(index)
             continue
         batches.append([index])
-        rows = max(1, tokens_max // max(1, lengths[index]))
+        longest = length
+        rows = max(1, tokens_max // max(1, length))
     return batches
