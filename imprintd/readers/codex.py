@@ -41,9 +41,9 @@ class CodexReader:
         framed = frame(data, final=final, salvage=salvage, is_record=codex_names.is_record)
         tally = Tally()
         run = CodexPass(unpacked(state, STATE_VERSION), tally, fresh=fresh)
-        keys = [run.key_of(record) for record in framed.records]
-        wanted = [key for key in keys if key is not None] if fresh else []
-        run.run(framed.records, keys, ledger.counts(wanted) if wanted else {})
+        # without ids only a fresh pass can tell a repeated record from a resend
+        keys = [run.key_of(record) for record in framed.records] if fresh else []
+        run.run(framed.records, keys, ledger.counts(keys) if keys else {})
         return Reading(
             events=tuple(run.events),
             consumed=framed.consumed,

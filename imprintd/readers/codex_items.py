@@ -110,7 +110,7 @@ def _message(run: CodexPass, given: dict[str, Any]) -> None:
                 run.said(text)
     else:
         for text in texts:
-            run.once(text)
+            run.told(text)
 
 
 def _reasoning(run: CodexPass, given: dict[str, Any]) -> None:

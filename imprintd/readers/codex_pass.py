@@ -17,7 +17,7 @@ from imprintd.readers import codex_events, codex_items
 from imprintd.readers.codex_names import is_bare, is_header
 from imprintd.readers.codex_replay import Replay, turn_of
 from imprintd.readers.context import inner_instructions, split_codex, working_directory
-from imprintd.readers.memory import Copies, Occurrences, Seen, record_digest
+from imprintd.readers.memory import Copies, Occurrences, Seen, digest, record_digest
 from imprintd.readers.recalled import without_recalled
 from imprintd.readers.render import value_text
 from imprintd.readers.tally import Tally, bounded, latest, word
@@ -90,26 +90,32 @@ class CodexPass:
         return table
 
     @staticmethod
-    def key_of(record: Any) -> bytes | None:
+    def key_of(record: Any) -> bytes:
         """Ledger key of a record: its content without the outer timestamp."""
-        if type(record) is not dict:
-            return None
-        if "payload" in record:
+        if type(record) is dict and "payload" in record:
             return record_digest(
                 str(record.get("type")).encode(errors="replace"), record["payload"]
             )
         return record_digest(b"bare", record)
 
-    def run(self, records: list[Any], keys: list[bytes | None], known: Mapping[bytes, int]) -> None:
-        """Map the records; `known` says how often the source has each already."""
+    def run(self, records: list[Any], keys: list[bytes], known: Mapping[bytes, int]) -> None:
+        """
+        Map the records.
+
+        Args:
+            records: Decoded records.
+            keys: Their keys in a fresh pass, else empty: they are then made
+                for records that give events only.
+            known: How often the source has each already (fresh pass).
+        """
         self._known = known
-        for record, key in zip(records, keys, strict=True):
-            if key is None or type(record) is not dict:
+        for index, record in enumerate(records):
+            if type(record) is not dict:
                 self.tally.strange("not-an-object")
             else:
-                self._record(record, key)
+                self._record(record, keys[index] if keys else None)
 
-    def _record(self, record: dict[str, Any], key: bytes) -> None:
+    def _record(self, record: dict[str, Any], key: bytes | None) -> None:
         stamp = record.get("timestamp")
         self.updated = latest(self.updated, stamp)
         self._stamp = bounded(stamp, 64)
@@ -132,11 +138,9 @@ class CodexPass:
         self._follow_turn(kind, payload)
         repeated = (
             self._occurrences is not None
-            and key in self._known
-            and self._occurrences.next(key) <= self._known[key]
+            and key is not None
+            and self._occurrences.next(key) <= self._known.get(key, 0)
         )
-        if self._occurrences is not None and key not in self._known:
-            self._occurrences.next(key)
         before = len(self.events)
         self._copied = False
         if repeated:
@@ -148,7 +152,7 @@ class CodexPass:
             self._dispatch(kind, payload)
             # a second copy counts as taken: it may be all that a rewrite leaves
             if len(self.events) > before or self._copied:
-                self.keys.append(key)
+                self.keys.append(self.key_of(record) if key is None else key)
 
     def _dispatch(self, kind: object, payload: dict[str, Any]) -> None:
         if kind in {"response_item", "bare"}:
@@ -158,8 +162,7 @@ class CodexPass:
         elif kind == "turn_context":
             self._turn_context(payload)
         elif kind in {"session_meta", "header"}:
-            self.once(payload.get("instructions"))
-            self.once(payload.get("user_instructions"))
+            # its instruction file comes again as the first message in the user's place
             self.tally.omit("metadata")
         elif kind == "world_state":
             state = payload.get("state")
@@ -190,8 +193,11 @@ class CodexPass:
 
     def _follow_turn(self, kind: object, payload: dict[str, Any]) -> None:
         turn = turn_of(kind, payload)
-        if turn is not None and turn[:64] != self._turn_id:
-            self._turn_id = turn[:64]
+        if turn is None:
+            return
+        name = digest("turn", turn).hex()
+        if name != self._turn_id:
+            self._turn_id = name
             self._turn_open = True
             # what was expected of the last turn comes no more
             for copies in (*self._from_items.values(), *self._from_events.values()):
@@ -219,6 +225,16 @@ class CodexPass:
         if type(text) is not str or not text.strip():
             return
         if self._contexts.add(inner_instructions(text)):
+            self.emit("context", "context", text)
+        else:
+            self.copied()
+
+    def told(self, text: str) -> None:
+        """Context in a message of its own: taken once for each wording."""
+        if not text.strip():
+            return
+        wrapped = self._contexts.add(inner_instructions(text))
+        if self._contexts.add("message\0" + text) or wrapped:
             self.emit("context", "context", text)
         else:
             self.copied()
@@ -251,7 +267,7 @@ class CodexPass:
             self._found_project(cwd)
         for part in split_codex(text):
             if not part.typed:
-                self.once(part.text)
+                self.told(part.text)
             elif part.text.strip():
                 self._typed(part.text)
 

@@ -15,6 +15,7 @@ import re
 from typing import Any, Final
 
 from imprintd.readers.codex_names import is_subagent
+from imprintd.readers.memory import digest
 
 _UUID7: Final = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-", re.IGNORECASE)
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)\.")
@@ -34,7 +35,7 @@ class Replay:
     __slots__ = ("_by_turn", "_id", "_last_ms", "_on", "_over", "_own_ms", "_sub")
 
     def __init__(self, table: dict[str, Any]) -> None:
-        self._id: str = table.get("id", "")
+        self._id: str = table.get("id", "")  # a digest
         self._own_ms: int | None = table.get("own")
         self._sub: bool = table.get("sub", False)
         self._by_turn: bool = table.get("turns", False)
@@ -81,14 +82,18 @@ class Replay:
         if type(name) is not str:
             return self._on
         if not self._id:
-            self._id = name[:64]
+            self._id = digest("thread", name).hex()
             self._own_ms = uuid7_ms(name) or milliseconds(payload.get("timestamp"))
             self._sub = is_subagent(payload)
             version = _VERSION.match(str(payload.get("cli_version", "")))
             since = (int(version[1]), int(version[2])) if version else (0, 0)
             self._by_turn = uuid7_ms(name) is not None and since >= _TURN_IDS_SINCE
             return False
-        if name != self._id and not self._on and (self._by_turn or not self._sub):
+        if (
+            digest("thread", name).hex() != self._id
+            and not self._on
+            and (self._by_turn or not self._sub)
+        ):
             self._on = True
             self._last_ms = milliseconds(stamp)
         return self._on

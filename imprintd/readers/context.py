@@ -107,21 +107,21 @@ _IDE_REQUEST: Final = re.compile(r"^## My request for Codex:[ \t]*\n?", re.MULTI
 
 def split_claude(text: str) -> tuple[Part, ...]:
     """A Claude Code user text as typed and injected parts, in order."""
-    if "<" not in text[:1] and not _CLAUDE_HINT.search(text):
-        return (Part(typed=not text.lstrip().startswith(_CLAUDE_WHOLE), text=text),)
     if text.lstrip().startswith(_CLAUDE_WHOLE):
         return (Part(typed=False, text=text),)
-    parts: list[Part] = []
+    if not _CLAUDE_HINT.search(text):
+        return (Part(typed=True, text=text),)
+    spans: list[tuple[bool, int, int]] = []
     at = 0
     for block in _CLAUDE_BLOCK.finditer(text):
-        _add(parts, typed=True, text=text[at : block.start()])
-        if block[1] in _TYPED_TAGS:
-            _add(parts, typed=True, text=block[2])
+        spans.append((True, at, block.start()))
+        if block[1] in _TYPED_TAGS and block[2].strip():
+            spans += [(False, block.start(), block.start(2)), (True, *block.span(2))]
         else:
-            _add(parts, typed=False, text=block[0])
+            spans.append((False, *block.span()))
         at = block.end()
-    _add(parts, typed=True, text=text[at:])
-    return tuple(parts)
+    spans.append((True, at, len(text)))
+    return _parts(text, spans)
 
 
 def split_codex(text: str) -> tuple[Part, ...]:
@@ -131,10 +131,8 @@ def split_codex(text: str) -> tuple[Part, ...]:
     if text.lstrip().startswith(_IDE_OPEN):
         request = _IDE_REQUEST.search(text)
         if request:
-            parts: list[Part] = []
-            _add(parts, typed=False, text=text[: request.end()])
-            _add(parts, typed=True, text=text[request.end() :])
-            return tuple(parts)
+            end = request.end()
+            return _parts(text, [(False, 0, end), (True, end, len(text))])
         return (Part(typed=False, text=text),)
     return (Part(typed=True, text=text),)
 
@@ -162,11 +160,22 @@ def working_directory(text: str) -> str | None:
     return match[1] if match else None
 
 
-def _add(parts: list[Part], *, typed: bool, text: str) -> None:
-    text = text.strip("\n")
-    if not text.strip():
-        return
-    if parts and parts[-1].typed is typed is False:
-        parts[-1] = Part(typed=False, text=f"{parts[-1].text}\n{text}")
-    else:
-        parts.append(Part(typed=typed, text=text))
+def _parts(text: str, spans: list[tuple[bool, int, int]]) -> tuple[Part, ...]:
+    """Spans as parts: blank ones dropped, neighbours of one kind joined as they stood."""
+    joined: list[tuple[bool, int, int]] = []
+    for typed, start, end in spans:
+        if not text[start:end].strip():
+            continue
+        if joined and joined[-1][0] == typed:
+            joined[-1] = (typed, joined[-1][1], end)
+        else:
+            joined.append((typed, start, end))
+    if len(joined) == 1:
+        typed, start, end = joined[0]
+        # white space around the whole is kept, unless markup stood there
+        return (_part(text, typed, start, end) if typed else Part(typed=False, text=text),)
+    return tuple(_part(text, *span) for span in joined)
+
+
+def _part(text: str, typed: bool, start: int, end: int) -> Part:
+    return Part(typed=typed, text=text[start:end].strip("\n"))

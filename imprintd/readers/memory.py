@@ -24,13 +24,14 @@ _PASS_KEYS_MAX: Final = 200_000
 """Distinct records one fresh pass tells apart by count."""
 
 
-def digest(kind: bytes, *parts: str) -> bytes:
+def digest(kind: str, *parts: str) -> bytes:
     """Eight bytes that name some text; lone surrogates are allowed."""
-    hasher = blake2b(kind, digest_size=KEY_BYTES)
-    for part in parts:
-        hasher.update(b"\0")
-        hasher.update(part.encode(errors="surrogatepass"))
-    return hasher.digest()
+    text = "\0".join((kind, *parts))
+    try:
+        packed = text.encode()
+    except UnicodeEncodeError:
+        packed = text.encode(errors="surrogatepass")
+    return blake2b(packed, digest_size=KEY_BYTES).digest()
 
 
 def record_digest(kind: bytes, record: Any) -> bytes:
@@ -60,7 +61,7 @@ class Copies:
 
     def put(self, *texts: str) -> None:
         """Expect a copy under any of these spellings."""
-        self._items.append(frozenset(digest(b"copy", text.strip()) for text in texts))
+        self._items.append(frozenset(digest("copy", text.strip()) for text in texts))
         if len(self._items) > self._size_max:
             del self._items[0]
 
@@ -68,7 +69,7 @@ class Copies:
         """Whether one of these texts is an expected copy; it is then used up."""
         if not self._items:
             return False
-        names = {digest(b"copy", text.strip()) for text in texts}
+        names = {digest("copy", text.strip()) for text in texts}
         for index, item in enumerate(self._items):
             if item & names:
                 del self._items[index]
@@ -86,7 +87,7 @@ class Copies:
         at = 0
         while at < len(lines):
             for end in range(at + 1, len(lines) + 1):
-                name = digest(b"copy", "\n".join(lines[at:end]).strip())
+                name = digest("copy", "\n".join(lines[at:end]).strip())
                 hit = next((item for item in left if name in item), None)
                 if hit is not None:
                     left.remove(hit)
@@ -117,7 +118,7 @@ class Seen:
 
     def add(self, text: str) -> bool:
         """Remember a text; False if it was known already."""
-        name = digest(b"seen", text).hex()
+        name = digest("seen", text).hex()
         known = self._names.pop(name, 0) is None
         self._names[name] = None
         if len(self._names) > self._size_max:
@@ -126,10 +127,10 @@ class Seen:
 
     def take(self, text: str) -> bool:
         """Whether a text is remembered; it is then forgotten."""
-        return self._names.pop(digest(b"seen", text).hex(), 0) is None
+        return self._names.pop(digest("seen", text).hex(), 0) is None
 
     def __contains__(self, text: str) -> bool:
-        return digest(b"seen", text).hex() in self._names
+        return digest("seen", text).hex() in self._names
 
     def pack(self) -> list[str]:
         """For the state."""

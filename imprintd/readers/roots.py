@@ -57,7 +57,7 @@ def default_roots(
     bases: list[tuple[str, PurePath]] = []
     claude = environ.get("CLAUDE_CONFIG_DIR")
     if claude:
-        bases.append(("claude", base / claude if kind(claude).is_absolute() else kind(claude)))
+        bases.append(("claude", kind(claude)))
     # other profiles keep living beside the one of the environment
     bases += [("claude", base / ".claude"), ("claude", base / ".config" / "claude")]
     codex = environ.get("CODEX_HOME")
