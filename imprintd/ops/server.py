@@ -9,23 +9,28 @@ new ones. Handlers run on the daemon's loop and must not block it.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
-from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
 import h11
 
 from imprintd.ops import listen
+from imprintd.ops.connection import (
+    READ_BYTES,
+    Peer,
+    refuse,
+    send_head_only,
+    send_stream,
+    send_whole,
+)
 from imprintd.ops.http import (
     REQUEST_BYTES_MAX,
     BadRequest,
     Request,
-    Response,
     Route,
     error_response,
     problem,
@@ -35,8 +40,6 @@ from imprintd.ops.lock import DataLock
 
 HOSTS: Final = frozenset({"imprintd", "localhost", "127.0.0.1", "[::1]", "", "unix"})
 """What `curl --unix-socket S http://NAME/...` may call us."""
-
-_READ_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,34 +69,6 @@ class Counts:
     refused_full: int = 0
     bad_requests: int = 0
     evicted: int = 0
-
-
-class _Peer:
-    """One connection."""
-
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, write_s: float
-    ) -> None:
-        self.reader = reader
-        self.writer = writer
-        self.http = h11.Connection(h11.SERVER, max_incomplete_event_size=REQUEST_BYTES_MAX)
-        self.task = asyncio.current_task()
-        self.idle_since: float | None = None
-        self._write_s = write_s
-
-    async def send(self, *events: h11.Event) -> None:
-        for event in events:
-            data = self.http.send(event)
-            if data:
-                self.writer.write(data)
-        async with asyncio.timeout(self._write_s):
-            await self.writer.drain()
-
-    async def receive(self) -> bool:
-        """Feed what comes next to the parser; False: the other end is done."""
-        data = await self.reader.read(_READ_BYTES)
-        self.http.receive_data(data)
-        return bool(data)
 
 
 class OpsServer:
@@ -127,7 +102,7 @@ class OpsServer:
         self._bounds = bounds or Bounds()
         self._hosts = hosts
         self._own_uid = os.geteuid()
-        self._peers: set[_Peer] = set()
+        self._peers: set[Peer] = set()
         self._server: asyncio.Server | None = None
         self._identity: tuple[int, int] | None = None
 
@@ -146,7 +121,7 @@ class OpsServer:
         listening = listen.bind(self.path, self._lock)
         self._identity = listen.socket_identity(self.path)
         self._server = await asyncio.start_unix_server(
-            self._serve, sock=listening, limit=_READ_BYTES
+            self._serve, sock=listening, limit=READ_BYTES
         )
 
     async def close(self, grace_s: float = 2.0) -> None:
@@ -167,7 +142,7 @@ class OpsServer:
         self._server = None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        peer = _Peer(reader, writer, self._bounds.write_s)
+        peer = Peer(reader, writer, self._bounds.write_s)
         connection: socket.socket = writer.get_extra_info("socket")
         try:
             if not listen.is_allowed(listen.peer_uid(connection), self._own_uid):
@@ -175,7 +150,7 @@ class OpsServer:
                 return
             if not self._admit(peer):
                 self.counts.refused_full += 1
-                await _refuse(peer, problem(503, "busy", "too many connections"))
+                await refuse(peer, problem(503, "busy", "too many connections"))
                 return
             await self._converse(peer)
         except (OSError, TimeoutError, h11.ProtocolError):
@@ -188,7 +163,7 @@ class OpsServer:
             self._peers.discard(peer)
             writer.close()
 
-    def _admit(self, peer: _Peer) -> bool:
+    def _admit(self, peer: Peer) -> bool:
         if len(self._peers) >= self._bounds.connections_max:
             idle = [other for other in self._peers if other.idle_since is not None]
             if not idle:
@@ -201,7 +176,7 @@ class OpsServer:
         self._peers.add(peer)
         return True
 
-    async def _converse(self, peer: _Peer) -> None:
+    async def _converse(self, peer: Peer) -> None:
         loop = asyncio.get_running_loop()
         while True:
             if not peer.http.trailing_data[0]:
@@ -215,19 +190,19 @@ class OpsServer:
                     request, route = await self._request(peer)
             except BadRequest as bad:
                 self.counts.bad_requests += 1
-                await _refuse(peer, problem(bad.status, "bad-request", bad.message))
+                await refuse(peer, problem(bad.status, "bad-request", bad.message))
                 return
             except h11.RemoteProtocolError as bad:
                 self.counts.bad_requests += 1
                 # h11's words can quote the request; ours do not
-                await _refuse(
+                await refuse(
                     peer,
                     problem(bad.error_status_hint, "bad-request", "this is no HTTP request"),
                 )
                 return
             except TimeoutError:
                 self.counts.bad_requests += 1
-                await _refuse(peer, problem(408, "slow", "the request took too long to arrive"))
+                await refuse(peer, problem(408, "slow", "the request took too long to arrive"))
                 return
             if request is None:
                 return
@@ -237,7 +212,7 @@ class OpsServer:
                 return
             peer.http.start_next_cycle()
 
-    async def _request(self, peer: _Peer) -> tuple[Request | None, Route | None]:
+    async def _request(self, peer: Peer) -> tuple[Request | None, Route | None]:
         request: Request | None = None
         route: Route | None = None
         body = bytearray()
@@ -269,7 +244,7 @@ class OpsServer:
             else:  # closed, or paused by something we do not serve (upgrades)
                 return None, None
 
-    async def _answer(self, peer: _Peer, request: Request, route: Route | None) -> None:
+    async def _answer(self, peer: Peer, request: Request, route: Route | None) -> None:
         if route is None:
             if request.path in self._paths:
                 response = problem(405, "usage", f"{request.path} is not served this way")
@@ -281,94 +256,8 @@ class OpsServer:
             except Exception as error:
                 response = error_response(error)
         if request.method == "HEAD":
-            await _send_head_only(peer, response)
+            await send_head_only(peer, response)
         elif response.stream is None:
-            await _send_whole(peer, response)
+            await send_whole(peer, response)
         else:
-            await _send_stream(peer, response)
-
-
-def _head(response: Response, length: int | None) -> h11.Response:
-    headers = [
-        ("content-type", response.content_type),
-        ("cache-control", "no-store"),
-        ("x-content-type-options", "nosniff"),
-    ]
-    if length is not None:
-        headers.append(("content-length", str(length)))
-    reason = HTTPStatus(response.status).phrase
-    return h11.Response(status_code=response.status, headers=headers, reason=reason)
-
-
-async def _send_whole(peer: _Peer, response: Response) -> None:
-    await peer.send(
-        _head(response, len(response.body)), h11.Data(data=response.body), h11.EndOfMessage()
-    )
-
-
-async def _send_head_only(peer: _Peer, response: Response) -> None:
-    if response.stream is not None:
-        await _close_stream(response)
-    length = len(response.body) if response.stream is None else None
-    await peer.send(_head(response, length), h11.EndOfMessage())
-
-
-async def _send_stream(peer: _Peer, response: Response) -> None:
-    """Send pieces as they come; stop making them when the reader has gone."""
-    assert response.stream is not None
-    pieces = response.stream.__aiter__()
-    gone = asyncio.ensure_future(_hang_up(peer))
-    try:
-        await peer.send(_head(response, None))
-        while True:
-            piece = asyncio.ensure_future(anext(pieces, None))
-            try:
-                await asyncio.wait({piece, gone}, return_when=asyncio.FIRST_COMPLETED)
-                if not piece.done():
-                    return
-                data = piece.result()
-            except Exception as error:
-                if response.content_type == "application/x-ndjson":
-                    await peer.send(h11.Data(data=error_response(error).body), h11.EndOfMessage())
-                return
-            finally:
-                if not piece.done():
-                    piece.cancel()
-                    with contextlib.suppress(asyncio.CancelledError, Exception):
-                        await piece
-            if data is None:
-                await peer.send(h11.EndOfMessage())
-                return
-            if data:
-                await peer.send(h11.Data(data=data))
-    finally:
-        gone.cancel()
-        await _close_stream(response)
-
-
-async def _hang_up(peer: _Peer) -> None:
-    """Return when the other end closes; further requests wait in the parser."""
-    early = 0
-    while await peer.receive():
-        early += 1
-        if early > 4:  # bounded: a flood behind a stream is not read at all
-            await asyncio.Event().wait()
-
-
-async def _close_stream(response: Response) -> None:
-    close = getattr(response.stream, "aclose", None)
-    if close is not None:
-        with contextlib.suppress(Exception):
-            await close()
-
-
-async def _refuse(peer: _Peer, response: Response) -> None:
-    if peer.http.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
-        return
-    head = _head(response, len(response.body))
-    headers = [*head.headers.raw_items(), (b"connection", b"close")]
-    await peer.send(
-        h11.Response(status_code=head.status_code, headers=headers, reason=head.reason),
-        h11.Data(data=response.body),
-        h11.EndOfMessage(),
-    )
+            await send_stream(peer, response)
