@@ -23,10 +23,10 @@ STEM: Final = (
 _TAIL: Final = "[\\w.-]{0,24}"
 _CLOSE: Final = "\\\\{0,15}(?:[\"'`\\])*]|&quot;|&apos;){0,3}"
 
-ASSIGN: Final = f"{STEM}{_TAIL}{_CLOSE}[ \\t]{{0,40}}(?::|=|->)"
+ASSIGN: Final = f"{STEM}{_TAIL}{_CLOSE}[ \\t]{{0,40}}(?:[?+]?=|:|->|\\|\\||\\?\\?|or[ \\t])"
 CALL: Final = f"{STEM}{_TAIL}\\((?:\\s{{0,8}})\\\\{{0,15}}[\"'`]"
-COMMA: Final = f"{STEM}{_TAIL}\\\\{{0,15}}[\"'`],\\s{{0,8}}[@$bru]?\\\\{{0,15}}[\"'`]"
-MARKUP: Final = f"{STEM}{_TAIL}\\\\{{0,15}}[\"']?(?: [^<>\\n]{{0,60}})?>[^<\\s]"
+COMMA: Final = f"{STEM}{_TAIL}\\\\{{0,15}}[\"'`]\\s{{0,2}},\\s{{0,8}}[@$bru]?\\\\{{0,15}}[\"'`]"
+MARKUP: Final = f"{STEM}{_TAIL}\\\\{{0,15}}[\"']?(?: [^<>\\n]{{0,60}})?>\\s{{0,24}}[^<\\s]"
 COLUMN: Final = f"{STEM}{_TAIL}[`*\"']{{0,3}}[ \\t]{{0,20}}(?:\\|[ \\t]{{0,20}}|\\t|\\\\t)[`\"']?[^\\s|-]"
 FLAG: Final = f"-[\\w-]{{0,24}}{STEM}[\\w-]{{0,24}}[ \\t]{{1,4}}[^\\s|]"
 WORD: Final = f"(?:{STEM}{_TAIL})[ \\t]{{1,4}}(?:is|was|:is|equals?)[ \\t:]{{1,4}}[^\\s]"
@@ -34,7 +34,8 @@ FIELD: Final = "(?:value|string|secretstring)\\\\{0,15}[\"'`]?[ \\t]{0,20}[:=>]"
 
 _NAME: Final = re.compile(rb"[A-Za-z0-9_.$-]+\Z")
 _BACK: Final = 96
-_SEPARATORS: Final = re.compile(rb"[ \t]*(?:=>|:=|->|={1,3}|!==?|::?|[>])?[ \t]*")
+_SPACED: Final = re.compile(rb"(?i)\b(api|access|auth|authentication|secret|private|activation|license|consumer|master|account|security|encryption)[ ]\Z")
+_SEPARATORS: Final = re.compile(rb"[ \t]*(?:=>|:=|->|={1,3}|!==?|[?+]=|\|\||\?\?|or\b|::?|[>])?[ \t]*")
 _TYPED: Final = re.compile(
     rb"[ \t]*[A-Za-z_][\w.]*(?:[<\[][\w., <>?|\[\]]{0,40}[>\]])?\??(?:[ \t]*\|[ \t]*\w+)?[ \t]*:?=[ \t]*(?=[\"'`(bru@$])"
 )
@@ -44,6 +45,8 @@ _WRAPPED: Final = re.compile(
 _FALLBACK: Final = re.compile(
     rb"[\w.$\[\]({}\"')?,! -]{3,80}?(?:\|\||\?\?|\?:|\bor\b|\belse\b|:-|,)[ \t]*(?=[\"'`])"
 )
+_LIST_MAX: Final = 64
+_MORE: Final = re.compile(rb"\\{0,15}[\"'`]\s{0,24},\s{0,24}(?=\\{0,15}[\"'`])")
 _BRACKETED: Final = re.compile(rb"\s{0,40}[\[(]\s{0,40}(?=\\{0,15}[\"'`])")
 _LINE_START: Final = re.compile(
     rb"(?:\A|[\n\r]|\\n|\\r|[\"'`])[ \t]*(?:\d{1,6}(?:\xe2\x86\x92|[:\t|-])[ \t]*)?"
@@ -73,6 +76,10 @@ def name_before(data: bytes, at: int) -> tuple[str, int]:
         return "", at
     start = max(0, at - _BACK) + found.start()
     text = found[0]
+    if text.lower() in {b"key", b"token", b"code"}:
+        spaced = _SPACED.search(data, max(0, start - 20), start)
+        if spaced is not None:
+            text, start = spaced[1] + b"_" + text, spaced.start()
     if start and data[start - 1] == 92 and text[:1] in b"nrtu":
         cut = 5 if text[:1] == b"u" else 1  # the letter of an escape is not the name's
         text, start = text[cut:], start + cut
@@ -87,7 +94,7 @@ def assignment(data: bytes, at: int, out: list[Found]) -> int:
         How far the text has been read; hits before that are the same place.
     """
     separator = at - 1
-    while separator and data[separator - 1] in b":=-":
+    while separator and data[separator - 1] in b":=-|?+or \t":
         separator -= 1
     name, start = name_before(data, separator)
     promised = promise(name)
@@ -98,7 +105,7 @@ def assignment(data: bytes, at: int, out: list[Found]) -> int:
     before = data[max(0, start - 48) : start]
     sign = data[separator:after].strip()
     config = _LINE_START.search(before) is not None and not (
-        sign == b"=" and data[separator : separator + 3] == b" = " and name != name.upper()
+        sign == b"=" and data[separator + 1 : separator + 2] == b" " and name != name.upper()
     )
     query = before[-1:] in {b"?", b"&", b";"} or before.endswith((b"u0026", b"%26", b"%3F", b"&amp;"))
     flag = before.endswith(b"-") or name.startswith("-")
@@ -113,13 +120,15 @@ def _value(
     elif config:
         stops = b""
     else:
-        stops = b",;&"
+        stops = b",;&()[]{}"
     first = data[after : after + 1]
+    inside_list = False
     if first in b"\r\n[(" or data[after : after + 2] in {b"\\n", b"\\r"}:
         inside = _BRACKETED.match(data, after, after + 96)
         if inside is None:
             return after
         after = inside.end()
+        inside_list = True
     elif first.isalpha() or first in b"_[&":
         for pattern in (_TYPED, _WRAPPED, _FALLBACK):
             jump = pattern.match(data, after, after + 128)
@@ -133,7 +142,15 @@ def _value(
     if found is None:
         return after
     take(data, found, promised, out, config=config)
-    return found.end
+    at = found.end
+    for _ in range(_LIST_MAX if inside_list else 0):
+        more = _MORE.match(data, at, at + 64)
+        found = literal.read(data, more.end()) if more is not None else None
+        if found is None or not found.quoted:
+            break
+        take(data, found, promised, out, config=False)
+        at = found.end
+    return at
 
 
 def take(
@@ -186,7 +203,7 @@ def comma(data: bytes, at: int, out: list[Found]) -> int:
 
 def markup(data: bytes, at: int, out: list[Found]) -> int:
     """`<name>value<`: the value's first byte stands just before `at`."""
-    bracket = data.rfind(b">", max(0, at - 8), at)
+    bracket = data.rfind(b">", max(0, at - 32), at)
     head = data[max(0, bracket - 128) : bracket]
     opening = head.rfind(b"<")
     if opening < 0 or head[opening + 1 : opening + 2] == b"/":
@@ -198,7 +215,7 @@ def markup(data: bytes, at: int, out: list[Found]) -> int:
     if not promised and head[opening:] == b"<string":
         return at
     end = data.find(b"<", bracket, bracket + literal.VALUE_MAX)
-    if promised and end > 0 and b"\n" not in data[bracket + 1 : end].strip():
+    if promised and end > 0 and data[end + 1 : end + 2] == b"/" and b"\n" not in data[bracket + 1 : end].strip():
         found = literal.Literal(bracket + 1, end, quoted=True)
         take(data, found, promised, out, config=True)
     return at

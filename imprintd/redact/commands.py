@@ -14,6 +14,7 @@ from imprintd.redact.found import Found
 from imprintd.redact.shapes import compile_bytes
 
 _ARG: Final = "(?:\\\\*\"([^\"\\\\\\n]{2,200})\\\\*\"|\\\\*'([^'\\n]{2,200}?)\\\\*'|([^\\s\"'`|;<>\\\\]{2,200}))"
+_FOREIGN: Final = "(?:\\xeb\\xb9\\x84\\xeb\\xb0\\x80\\xeb\\xb2\\x88\\xed\\x98\\xb8|\\xe5\\xaf\\x86\\xe7\\xa0\\x81|\\xe5\\xaf\\x86\\xe7\\xa2\\xbc|\\xe3\\x83\\x91\\xe3\\x82\\xb9\\xe3\\x83\\xaf\\xe3\\x83\\xbc\\xe3\\x83\\x89|\\xd0\\xbf\\xd0\\xb0\\xd1\\x80\\xd0\\xbe\\xd0\\xbb\\xd1\\x8c)"
 _GAP: Final = "(?:[ \\t]+[^\\n|;&]{0,200}?)?[ \\t]+"
 
 
@@ -41,8 +42,12 @@ PHRASES: Final[tuple[Phrase, ...]] = (
     Phrase("password", "\\bsshpass[ \\t]", f"sshpass{_GAP}-p[ \\t]*{_ARG}"),
     Phrase("password", "\\bredis-cli[ \\t]", f"redis-cli{_GAP}(?:-a|--pass)[ \\t]+{_ARG}"),
     Phrase("password", "\\b(?:docker|podman|helm|buildah|oras|skopeo|crane|az|oc|nerdctl|cf)[ \\t][^\\n]{0,40}login", f"login{_GAP}(?:-p|--password)[ =\\t]*{_ARG}"),
-    Phrase("password", "\\b(?:smbclient|net use|rabbitmqadmin|ldapsearch|ldapadd|ldapmodify|ipmitool|mongo|mongosh|mongodump|mongorestore|sqlcmd|osql|bcp|isql|nmcli|cqlsh|clickhouse-client|influx|psexec|winexe|wmic|xfreerdp|plink|pscp|putty)[ \\t]", f"[\\w-]+{_GAP}(?:-p|-P|-w|/p:|-pw|--password)[ =\\t]*{_ARG}", strict=True),
+    Phrase("password", "\\b(?:smbclient|net use|rabbitmqadmin|ldapsearch|ldapadd|ldapmodify|ipmitool|mongo|mongosh|mongodump|mongorestore|sqlcmd|osql|bcp|isql|nmcli|cqlsh|clickhouse-client|influx|winexe|wmic|xfreerdp|plink|pscp|putty)[ \\t]", f"[\\w-]+{_GAP}(?:-p|-P|-w|/p:|-pw|--password)[ =\\t]*{_ARG}", strict=True),
+    Phrase("password", "\\bpsexec", f"psexec\\S*{_GAP}-p[ \\t]+{_ARG}"),
+    Phrase("password", "\\bpassword [^\\n:]{0,60}:\\s{1,3}[0-9a-f]{32}", "password [^\\n:]{0,60}:\\s+([0-9a-f]{32})"),
     Phrase("password", "\\bhtpasswd[ \\t]", f"htpasswd[ \\t]+-[A-Za-z]*b[A-Za-z]*[ \\t]+(?:-[A-Za-z]+[ \\t]+)*[^\\s]+[ \\t]+[^\\s]+[ \\t]+{_ARG}"),
+    Phrase("password", "\\bpsexec", f"psexec\\S*{_GAP}-p[ \\t]+{_ARG}"),
+    Phrase("password", "\\bpassword [^\\n:]{0,60}:\\s{1,3}[0-9a-f]{32}", "password [^\\n:]{0,60}:\\s+([0-9a-f]{32})"),
     Phrase("password", "\\bhtpasswd[ \\t]", f"htpasswd[ \\t]+-(?:[A-Za-z]*n[A-Za-z]*b|[A-Za-z]*b[A-Za-z]*n)[A-Za-z]*[ \\t]+[^\\s]+[ \\t]+{_ARG}"),
     Phrase("basic-auth", "\\b(?:curl|wget|http|https|xh)[ \\t]", "(?:curl|http|https|xh)(?:[ \\t]+|\\\\\\n)(?:[^\\n|;]|\\\\\\n){0,300}?(?:-u|--user|--proxy-user|-U|-a|--auth)(?:[ =\\t]+)?\\\\*[\"']?[^\\s:\"'`$<{\\\\]{1,80}:([^\\s\"'`\\\\]{2,200})"),
     Phrase("password", "\\b(?:wget|curl)[ \\t]", f"(?:wget|curl){_GAP}--(?:http-|ftp-|proxy-)?(?:password|pass)[ =\\t]+{_ARG}"),
@@ -57,7 +62,7 @@ PHRASES: Final[tuple[Phrase, ...]] = (
     Phrase("password", "\\bset[ \\t]{1,4}password", "(?i)set[ \\t]+password(?:[ \\t]+for[ \\t]+[^=\\n]{1,80})?[ \\t]*=[ \\t]*(?:password\\()?[\"']([^\"'\\n]{2,200})"),
     Phrase("password", "convertto-securestring[ \\t]", f"(?i)convertto-securestring(?:[ \\t]+-(?:string|asplaintext|force|a|f|s)\\b)*[ \\t]+{_ARG}"),
     Phrase("wifi-password", "WIFI:[^\\s]{0,80}P:", "WIFI:[^\\s]*?;?P:((?:[^;\\s\\\\]|\\\\.){4,120})"),
-    Phrase("password", "(?:\\xeb\\xb9\\x84\\xeb\\xb0\\x80\\xeb\\xb2\\x88\\xed\\x98\\xb8|\\xe5\\xaf\\x86\\xe7\\xa0\\x81|\\xe5\\xaf\\x86\\xe7\\xa2\\xbc|\\xe3\\x83\\x91\\xe3\\x82\\xb9\\xe3\\x83\\xaf\\xe3\\x83\\xbc\\xe3\\x83\\x89|\\xd0\\xbf\\xd0\\xb0\\xd1\\x80\\xd0\\xbe\\xd0\\xbb\\xd1\\x8c)", "", strict=True),
+    Phrase("password", _FOREIGN, _FOREIGN + "[\"']?(?:[ \\t]*(?:[:=]|\\xef\\xbc\\x9a)[ \\t]*|[ \\t]+)[\"'`]?([!-~]{4,120})", strict=True),
     Phrase("api-key", "\\b(?:api|access|secret|auth|activation|license|private)[ _-]key[ \\t]", "(?i)(?:api|access|secret|auth|activation|license|private)[ _-]key[ \\t]+(?:is[ \\t]+|was[ \\t]+|=[ \\t]+|:[ \\t]+|xxx[ \\t]+)?[\"'`]?([A-Za-z0-9_+/=.-]{12,200})", strict=True),
     Phrase("token", "\\b(?:token|secret|define token)(?:[ \\t](?:is|was))?[ \\t]", "(?i)(?:token|secret)(?:[ \\t](?:is|was))?[ \\t]+(?:is[ \\t]+)?[\"'`]?([A-Za-z0-9_+/=.-]{12,200})", strict=True),
 )
@@ -72,7 +77,7 @@ def phrase(data: bytes, start: int, number: int, out: list[Found]) -> int:
     rule = PHRASES[number]
     pattern = _COMPILED.get(number)
     if pattern is None:
-        pattern = _COMPILED[number] = compile_bytes("(?i)" + (rule.whole or _FOREIGN))
+        pattern = _COMPILED[number] = compile_bytes("(?i)" + rule.whole)
     window = data[start : start + _WINDOW]
     found = pattern.search(window)
     if found is None:
@@ -101,6 +106,3 @@ def proves(value: bytes) -> bool:
     signs = any(byte in b"!@#$%^&*+=?~" for byte in value)
     letters = any(65 <= (byte & 223) <= 90 for byte in value)
     return letters and (digits or (signs and len(value) >= 6))
-
-
-_FOREIGN: Final = "[^\\s:=\\x00-\\x7f]{2,24}[\"']?(?:[ \\t]*(?:[:=]|\\xef\\xbc\\x9a)[ \\t]*|[ \\t]+)[\"'`]?([!-~]{4,120})"

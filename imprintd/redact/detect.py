@@ -44,13 +44,18 @@ _EXACT: Final[tuple[tuple[str, Detector], ...]] = (
     (keys.BLOCK, keys.block),
 )
 _EXACT_FIRST: Final = 100
+_BLOCK: Final = _EXACT_FIRST + len(_EXACT) - 1
 _PHRASE_FIRST: Final = 200
 _FORMAT_FIRST: Final = 1000
 
-_WRAP: Final = re.compile(
-    rb"(?:gh[pousr]_|github_pat_|gl[a-z]{2,5}-|xox[a-z]-|[sr]k_live_|sk-|AIza|GOCSPX-|AKIA|ASIA|hf_|gsk_|xai-|pplx-|npm_|pypi-|SG\.|dop_v1_|dckr_pat_|hv[sb]\.|figd_|lin_api_|ntn_|shpat_|eyJ|tskey-|AGE-SECRET-KEY-1|rubygems_|glsa_|dapi|nfp_|sbp_)"
-    rb"[A-Za-z0-9_.-]{4,400}(\r?\n[ \t]{0,16}|\\+n)(?=[A-Za-z0-9_.-]{4})"
+_WRAPPED: Final = 300
+_CUT: Final = (
+    "(?:gh[pousr]_|github_pat_|gl[a-z]{2,5}-|xox[a-z]-|[sr]k_live_|sk-|AIza|GOCSPX-|AKIA|ASIA|hf_|"
+    "gsk_|xai-|pplx-|npm_|pypi-|SG\\.|dop_v1_|dckr_pat_|hv[sb]\\.|figd_|lin_api_|ntn_|shpat_|eyJ|"
+    "tskey-|AGE-SECRET-KEY-1|rubygems_|glsa_|dapi|nfp_|sbp_)[A-Za-z0-9_.-]{4"
 )
+_WRAP_SEED: Final = _CUT + "}"
+_WRAP: Final = re.compile(_CUT.encode() + rb",400}(\r?\n[ \t]{0,16}|\\n)(?=[A-Za-z0-9_.-]{4})")
 _ESCAPES: Final = re.compile(rb"\\+(?:[nrtbf\"'/]|u00[0-9a-fA-F]{2}|x[0-9a-fA-F]{2})|%(?:3[aAdDfF]|2[0267])")
 
 
@@ -72,6 +77,7 @@ def patterns() -> tuple[Pattern, ...]:
         Pattern(_FORMAT_FIRST + number, form.seed, start=True)
         for number, form in enumerate(FORMATS)
     ]
+    found.append(Pattern(_WRAPPED, _WRAP_SEED, start=True))
     return tuple(found)
 
 
@@ -110,9 +116,13 @@ class Detection:
         out: list[Found] = []
         reached: dict[int, int] = {}
         wanted = False
+        cuts: set[int] = set()
         for end, start, number in self._prefilter.scan(data):
             if number >= FIRST:
                 wanted = True
+                continue
+            if number == _WRAPPED:
+                cuts.add(start)
                 continue
             if number >= _FORMAT_FIRST:
                 if start >= reached.get(number, 0):
@@ -122,18 +132,20 @@ class Detection:
                         reached[number] = stop
                         out.append(Found(start, stop, form.kind))
                 continue
-            at = start or end
+            ends = number < _EXACT_FIRST and not _RULES[number][2]
+            at = end if ends or number == _BLOCK else start
             if at < reached.get(number, 0):
                 continue
             if number >= _PHRASE_FIRST:
-                reached[number] = commands.phrase(data, start, number - _PHRASE_FIRST, out)
+                reached[number] = commands.phrase(data, at, number - _PHRASE_FIRST, out)
             elif number >= _EXACT_FIRST:
                 reached[number] = _EXACT[number - _EXACT_FIRST][1](data, at, out)
             else:
-                reached[number] = _RULES[number][1](data, at if _RULES[number][2] else end, out)
+                reached[number] = _RULES[number][1](data, at, out)
         if wanted:
             self._ask_library(data, out)
-        self._unwrap(data, out)
+        for start in sorted(cuts):
+            self._unwrap(data, start, out)
         return out
 
     def _ask_library(self, data: bytes, out: list[Found]) -> None:
@@ -142,12 +154,14 @@ class Detection:
             views.append(_ESCAPES.sub(lambda found: b" " * (found.end() - found.start()), data))
         for view in views:
             for start, end, kind in self._library.scan(view):
-                if kind != "url-password" or data[start:end].strip(b"\0"):
+                value = data[start:end]
+                if b"\0" not in value and not (kind == "url-password" and network.weak(value)):
                     out.append(Found(start, end, kind))
 
-    def _unwrap(self, data: bytes, out: list[Found]) -> None:
-        """Tokens of known shape that a line end cuts in two."""
-        for cut in _WRAP.finditer(data):
+    def _unwrap(self, data: bytes, begin: int, out: list[Found]) -> None:
+        """A token of known shape that begins here and that a line end cuts in two."""
+        cut = _WRAP.match(data, begin, begin + 1024)
+        if cut is not None:
             low, high = cut.start(), min(len(data), cut.end() + 600)
             head, gap = data[low : cut.start(1)], cut.end() - cut.start(1)
             whole = head + data[cut.end() : high]

@@ -15,7 +15,7 @@ from imprintd.redact.found import Found
 BEGIN: Final = "-----BEGIN [A-Z0-9 ]{0,40}(?:PRIVATE KEY|NKEY SEED|SECRET KEY)"
 END: Final = "-----END [A-Z0-9 ]{0,40}PRIVATE KEY"
 HEADLESS: Final = (
-    "(?:MII[A-Z][A-Za-z0-9+/]{2}[IAB][BA]AKC|MII[A-Za-z0-9+/]{6}ADANBgkqhkiG9w0BAQEFAASC|"
+    "(?:MII[A-Z][A-Za-z0-9+/]{2}IBAAK[BC]|MII[A-Za-z0-9+/]{5}ADANBgkqhkiG9w0BAQEFAASC|"
     "M[A-Za-z0-9+/]{3,5}AgEAM[A-Za-z0-9+/]{2}GByqGSM49AgEG|MHcCAQEEI|MIGkAgEBBD|"
     "MC4CAQAwBQYDK2VwBCIEI|b3BlbnNzaC1rZXktdjEA|lQ[A-Za-z0-9+/]{3}F[A-Za-z0-9+/]{3}EEAM)"
 )
@@ -24,15 +24,9 @@ ENCODED: Final = "(?:LS0tLS1CRUdJTiB[A-Za-z0-9+/]{0,40}(?:UFJJVkFURSBLRVkt|QUklW
 BLOCK: Final = "[A-Za-z0-9+/]{60}\\r?\\n[A-Za-z0-9+/]{60}"
 
 _SIZE_MAX: Final = 64 * 1024
+_BASE64: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")
 _HEADER: Final = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,60}-----?")
 _FOOTER: Final = re.compile(rb"-{4,6}END [A-Z0-9 ]{0,60}-----?")
-_GLUE: Final = (
-    rb"(?:\\+[nrt\"'/]|\\\r?\n|[\s+>|\"',;.\\]|&#1[03];|<br\s?/?>|\xe2\x86\x92|fake|"
-    rb"(?:\A|(?<=[\n\r])|(?<=\\n))[ \t#]*\d{1,6}(?:[ \t]+\d+\.\d+)?(?:\xe2\x86\x92|[:|\t ]))"
-)
-_LINE: Final = re.compile(
-    rb"(?:" + _GLUE + rb"){0,48}?(?:(?:Proc-Type|DEK-Info|Comment|Version|Key-|X-)[^\n\\]{0,120}|[A-Za-z0-9+/=_-]{16,}|[A-Za-z0-9+/]{1,80}={0,2}(?=(?:\\+[nr]|[\s\"'`\\<,;)]|-----|\Z)))"
-)
 _LINE_NUMBER: Final = re.compile(rb"[ \t#]*\d{1,6}(?:[ \t]+\d+\.\d+)?[ \t]?(?:\xe2\x86\x92|[:|\t ])[ \t]*")
 _BODY: Final = re.compile(rb"[A-Za-z0-9+/=_]{1,}")
 _NEXT: Final = re.compile(
@@ -68,7 +62,8 @@ def body_end(data: bytes, at: int) -> int:
         if body is None:
             break
         size = body.end() - place
-        last = width and size < width
+        # A plus or a slash at a line's start may have been taken for a diff sign.
+        last = width and size < width - 3
         if size < 16 and not (last or _FOOTER.match(data, _skip(data, body.end(), limit))):
             break
         if size < 24 and not any(48 <= byte <= 57 or byte in b"+/=" for byte in body[0]) and not last:
@@ -78,7 +73,7 @@ def body_end(data: bytes, at: int) -> int:
         at = end = body.end()
         if size > 1000 or (last and body[0].endswith(b"=")):
             break
-        if width and size < width and not _FOOTER.match(data, _skip(data, at, limit)):
+        if last and not _FOOTER.match(data, _skip(data, at, limit)):
             break
         width = max(width, size)
     return end
@@ -110,6 +105,9 @@ def begun(data: bytes, start: int, out: list[Found]) -> int:
             between = data[header.end() : near]
             if between.count(b" ") <= len(between) // 4:
                 footer = _FOOTER.match(data, near)
+    body = data[header.end() : footer.start() if footer is not None else end]
+    if sum(byte in _BASE64 for byte in body) < 24:
+        return header.end()
     if footer is not None:
         end = footer.end()
     out.append(Found(start, end, "private-key"))

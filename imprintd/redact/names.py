@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 from typing import Final, Literal
 
-Promise = Literal["password", "secret", "token", "key", "auth", "loose", ""]
+Promise = Literal["password", "pass", "secret", "token", "key", "auth", "loose", ""]
 """From the strongest to none: how little the value itself has to prove."""
 
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -44,7 +44,7 @@ _KEY_BEFORE: Final = frozenset(
 _SECRET_BEFORE_KEY: Final = frozenset(
     "secret private signing sign encryption encrypt hmac aes fernet jwt cipher crypto".split()
 )
-_AUTH: Final = frozenset("auth authorization sessionid sessid sid session cookie sig signature".split())
+_AUTH: Final = frozenset("auth authorization sessionid sessid sid session cookie".split())
 
 _NOT_AFTER: Final = frozenset(
     "id ids name names url uri urls path paths file files filename dir directory folder type types "
@@ -52,7 +52,7 @@ _NOT_AFTER: Final = frozenset(
     "expiresin lifetime duration timeout field fields label labels title header headers prefix "
     "suffix hint policy version arn format algorithm alg regex pattern placeholder enabled "
     "disabled required optional public usage used status state index idx position column row "
-    "column input output form page reset change changed update updated strength confirmation "
+    "column input output form page reset change changed update updated strength "
     "error errors message msg text description desc help prompt visible hidden visibility "
     "rotation rotate age provider manager store service endpoint scope scopes class ref refs "
     "reference mapping map list set pair pairs day days date time at on in by for from to is "
@@ -69,8 +69,8 @@ _NOT_BEFORE: Final = frozenset(
     "sort hash range object row column map index unique composite natural surrogate json yaml "
     "arrow hot short shortcut translation i18n locale css unk pad eos bos mask sep cls special "
     "stop start end lexer parser syntax query search group dict dictionary storage_key s3 "
-    "request react tab enter escape esc up down left right home del delete backspace any anchor "
-    "no forgot reset change confirm show hide toggle has is with without use uses using "
+    "react tab enter escape esc up down left right home del delete backspace anchor "
+    "request continuation idempotency no forgot reset change confirm show hide toggle has is with without use uses using "
     "new_page press pressed".split()
 )
 _LOOSE_LAST: Final = frozenset("key keys pat cert seed salt pin otp hash code value".split())
@@ -84,6 +84,8 @@ def promise(name: str) -> Promise:
         words.pop()
     if not words:
         return ""
+    if words[-3:] == ["private", "key", "id"]:
+        return "secret"  # stands beside the key and names it at the provider
     last = words[-1]
     if last == "value" and len(words) > 1:
         words.pop()
@@ -92,6 +94,8 @@ def promise(name: str) -> Promise:
     if last in _NOT_AFTER:
         return ""
     joined = before + last
+    if last in {"pass", "pw"} and len(words) == 1:
+        return "pass"
     if last in _PASSWORD or joined in _PASSWORD:
         return "" if before in {"no", "forgot", "reset", "has", "is", "show", "hide", "by"} else "password"
     if last in _SECRET or joined in _SECRET:
@@ -119,6 +123,13 @@ def promise(name: str) -> Promise:
     return ""
 
 
+def speaks(name: str) -> bool:
+    """Whether a word of the name is one of a secret, whatever the others make of it."""
+    words = [word.lower() for word in _WORDS.findall(name)]
+    return len(words) > 1 and not _SPEAKING.isdisjoint(words)
+
+
+_SPEAKING: Final = frozenset("password passwd pwd secret token key auth credential credentials".split())
 _TRAILING: Final = frozenset(
     "old new prod production dev test testing staging stage live sandbox default base64 b64 "
     "string str plain raw env primary secondary main backup current data".split()
@@ -138,6 +149,7 @@ _INSIDE: Final = frozenset("password passwd pwd secret token apikey credential a
 
 _KIND: Final[dict[str, str]] = {
     "password": "password",
+    "pass": "password",
     "secret": "secret",
     "token": "token",
     "key": "api-key",

@@ -23,7 +23,7 @@ QUERY: Final = "(?:[?&;]|u0026|%26|%3f)[\\w.-]{0,24}(?:key|token|sig|signature|s
 DSN: Final = "[;\"' ](?:password|pwd|accountkey|sharedaccesskey|sharedsecret|access key)\\s{0,4}=\\s{0,4}"
 
 _SCHEME: Final = re.compile(rb"(?i)([a-z][a-z0-9+.-]{1,24}):(?:/|\\/){2}([^\s/@:\"'<>`\\]{0,100}):\Z")
-_HOST: Final = re.compile(rb"@(?:[\w.-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]|\$\{?\w+\}?|\{\{?[\w .]+\}?\}|<[\w-]+>)(?::\d{1,5}|:\$?\{?\w+\}?)?(?=[/?#\s\"'`,;)\]\\<>&|]|\.(?:\s|\Z)|\Z|\*)")
+_HOST: Final = re.compile(rb"@(?:[\w.-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]|\$\{?\w+\}?|\{\{?[\w .]+\}?\}|<[\w-]+>)(?::\d{1,5}|:\$\{\{[^}]*\}\}|:\$?\{?\w+\}?)?(?=[/?#\s\"'`,;)\]\\<>&|]|\.(?:\s|\Z)|\Z|\*)")
 _END: Final = re.compile(rb"[\s\"'<>`\x00]")
 _SCHEMES: Final = re.compile(
     rb"(?i)(?:auth|proxy-auth\w*|.*authorization)?\s*\b(basic|bearer|negotiate|ntlm|apikey|token|digest|aws4-hmac-sha256|key)(?:[ +]|%20|\\u0020)+"
@@ -61,18 +61,20 @@ def userinfo(data: bytes, start: int, out: list[Found]) -> int:
         return start  # a port and a path; the @ belongs to the path
     if b"://" in password or b"?" in password and b"/" in password:
         return start
-    if not _weak(password):
+    if not weak(password, scheme[2]):
         out.append(Found(begin, at, "url-password"))
     return begin
 
 
-def _weak(password: bytes) -> bool:
-    """Whether it is no password but stands for one."""
+def weak(password: bytes, user: bytes = b"") -> bool:
+    """Whether it is no password but stands for one, or is the user's name again."""
     return (
         not password
+        or password == user
+        or password in {b"postgres", b"guest", b"admin", b"root", b"bar", b"mysql", b"redis"}
         or b"\0" in password
         or re.fullmatch(
-            rb"(?i)(?:\$.*|\{.*|<.*|%[^0-9a-f].*|\*+|x{3,}|\.{2,}|\[.*|:?(?:your[-_]?|my[-_]?|the[-_]?)?(?:password|passwd|pass|pwd|pw|token|secret|user|port|key|api[-_]?key)\d?|#\{.*|\"?\s?\+.*|'.*|@.*|\\\(.*)",
+            rb"(?i)(?:\$.*|\{.*|<.*|%[^0-9a-zA-Z].*|\*+|x{3,}|\.{2,}|\[.*|:?(?:your[-_]?|my[-_]?|the[-_]?)?(?:password|passwd|pass|pwd|pw|token|secret|user|port|key|api[-_]?key)\d?|#\{.*|\"?\s?\+.*|'.*|@.*|\\\(.*)",
             password,
         )
         is not None
@@ -133,7 +135,7 @@ def _basic(value: bytes, *, named: bool) -> bool:
     except (binascii.Error, ValueError):
         return False
     if b":" in plain and plain.isascii():
-        return not _weak(plain.partition(b":")[2])
+        return not weak(plain.partition(b":")[2])
     return len(value) >= 8 and values.mixed(value) >= 2 and not values.wordlike(value) and (named or values.random(value))
 
 

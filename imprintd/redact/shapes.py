@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import re2
 
+from imprintd.redact import values
 from imprintd.redact.formats import FORMATS, Format
 
 WINDOW: Final = 16_384
@@ -49,14 +50,16 @@ def measure(data: bytes, start: int, number: int) -> int:
         if form.alone:
             return start
         end -= tail - form.high
-    return start + end if _holds(form, data, start, start + end) else start
+    return start + end if _holds(form, data, start, start + end, tail) else start
 
 
-def _holds(form: Format, data: bytes, start: int, end: int) -> bool:
+def _holds(form: Format, data: bytes, start: int, end: int, tail: int) -> bool:
     if form.alone and start and _joined(data, start):
         return False
     body = data[start:end]
     if form.digit and not any(48 <= byte <= 57 for byte in body):
+        return False
+    if values.fake(data[end - tail : end] if tail else body) and form.kind != "jwt":
         return False
     return len(set(body[-16:])) > 4 or not form.tail
 
@@ -70,4 +73,4 @@ def _joined(data: bytes, start: int) -> bool:
         return False
     if before in b"DCF" and data[start - 3 : start - 2] == b"%":
         return False  # %3D and its like
-    return re.search(rb"\\\\u00[0-9a-fA-F]{2}\Z", data[max(0, start - 6) : start]) is None
+    return re.search(rb"\\u00[0-9a-fA-F]{2}\Z", data[max(0, start - 6) : start]) is None

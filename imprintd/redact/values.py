@@ -10,21 +10,21 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from imprintd.redact.names import Promise
+from imprintd.redact.names import Promise, speaks
 
 _PLACEHOLDER: Final = re.compile(
     rb"(?i)\A(?:"
     rb"x{3,}.*|\*{3,}.*|\.{2,}.*|-{3,}.*|_{3,}.*|#{3,}.*|\?{2,}.*"
-    rb"|(?:<|&lt;|\[|\{|%\{|\(\().*|\$[\w({].*|%[\w(%].*|@[\w]+@|#\{.*"
+    rb"|(?:<|&lt;|\[|\{|%\{|\(\().*|\$[\w({].*|%\w+%.*|%\(.*|@[\w]+@|#\{.*"
     rb"|(?:my|your|the|some|our|an?|new|old|this|valid|invalid|bad|wrong|correct|get|set|test|fake|mock|dummy|sample|example|demo|foo)?"
     rb"[-_. ]?(?:super)?[-_. ]?"
     rb"(?:api|secret|access|auth|client|private|jwt|user|db|github|openai|refresh|bearer|app|master|admin|root|encryption|session)?[-_. ]?"
     rb"(?:password|passwd|pass|pwd|pw|secret|token|key|apikey|credentials?|passphrase|value|string|str|text|hidden|bearer|basic)s?"
-    rb"[-_. ]?(?:here|value|goes[-_ ]here|\d{1,3})?"
+    rb"[-_. ]?(?:here|value|goes[-_ ]here|one|two|three|\d{1,3})?[:?!. ]*"
     rb"|(?:your|my|insert|replace|enter|put|add|paste|change|type|provide|specify|use)[-_ .].*"
-    rb"|.*[-_](?:here|placeholder)\W*"
+    rb"|[a-z_-]*[-_](?:here|placeholder)\W*"
     rb"|change.?(?:me|it|this).*|.*change.?me.*|todo.*|fixme.*|redacted.*|.*placeholder.*|removed.*|masked.*|omitted.*|n/?a|tbd"
-    rb"|null|none|nil|true|false|undefined|void|empty|unset|default|yes|no|on|off|required|optional|enabled|disabled"
+    rb"|.*\.{3}|\$\..*|let.?me.?in.*|include|same-origin|omit|(.)\1*" rb"|null|none|nil|true|false|undefined|void|empty|unset|default|yes|no|on|off|required|optional|enabled|disabled"
     rb"|str|string|int|integer|bool|boolean|number|object|any|bytes|float|char|varchar.*|text|type|var|let|const|return|new|self|this|function|async|await|not|required!?"
     rb"|.*example.*|.*dummy.*|.*sample.*"
     rb"|process\.env.*|os\.(?:environ|getenv).*|getenv.*|env\[.*|env\..*|secrets\..*|vault:.*|arn:.*|op://.*|ssm:.*|file:.*"
@@ -34,6 +34,9 @@ _PLACEHOLDER: Final = re.compile(
     re.DOTALL,
 )
 _CALL: Final = re.compile(rb"\A[A-Za-z_][\w.:]*[(\[{<]")
+_SIGIL: Final = re.compile(
+    rb"\A(?:\$[\w{(]|&[A-Za-z_]|\*[a-z]+\Z|!(?:vault|Ref|Sub|GetAtt|env|secret|reference|[A-Z][a-z]+)\b|@\w+@|[+=.])"
+)
 _DOTTED: Final = re.compile(rb"\A[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)+[;,]?\Z")
 _IDENTIFIER: Final = re.compile(rb"\A[A-Za-z_$][A-Za-z_$-]*\d{0,2}\Z")
 UUID: Final = re.compile(rb"(?i)\A\{?[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\}?\Z")
@@ -45,6 +48,9 @@ _RUN: Final = re.compile(rb"(.)\1{5,}", re.DOTALL)
 SLUG: Final = re.compile(rb"\A[A-Za-z]{2,}(?:[-_./:][A-Za-z]{2,}\d{0,2}){1,}\Z")
 _CAMEL: Final = re.compile(rb"\A[A-Za-z]?[a-z]+(?:[A-Z]{1,4}[a-z]+){1,}\d{0,3}\Z")
 _ASCII_PATH: Final = re.compile(rb"\A[\w.@-]+(?:/[\w.@-]+)+\.[a-z]{1,5}\Z")
+SOLID: Final = re.compile(rb"\A[A-Za-z0-9+/=]+\Z")
+_COOKIE: Final = re.compile(rb"\A(?=(?:[^0-9]*[0-9]){3})[\w+/=%.~-]{20,}\Z")
+_TIGHT: Final = re.compile(rb"\A(?=[^0-9]*[0-9])[A-Za-z0-9+/=_]{16,}\Z")
 _COMMON: Final = frozenset(
     b"th he in er an re on at en nd ti es or te of ed is it al ar st to nt ng se ha as ou io le ve "
     b"co me de hi ri ro ic ne ea ra ce li ch ll be ma si om ur pa ss sw wo rd ke ey ok us ad mi".split()
@@ -53,10 +59,27 @@ _COMMON: Final = frozenset(
 
 def placeholder(value: bytes) -> bool:
     """Whether the value stands for a secret instead of being one."""
+    if value[:1] > b"\x7f" or sum(byte > 127 for byte in value) * 3 > len(value):
+        return True  # words of a language, in a table of translations
     if _PLACEHOLDER.match(value) is not None:
         return True
     size = len(value)
     return size >= 6 and (len(set(value)) <= max(2, min(4, size // 6)) or _RUN.search(value) is not None)
+
+
+_FAKE: Final = re.compile(
+    rb"(?i)example|x{6,}|0{8,}|0123456789|1234567890|abcdefgh|placeholder|dummy|fake|redacted|changeme|your"
+)
+
+
+def fake(value: bytes) -> bool:
+    """Whether a value of a known format is a documentation sample."""
+    return _FAKE.search(value) is not None or _RUN.search(value) is not None
+
+
+def naming(value: bytes) -> bool:
+    """Whether the value is itself a name of a secret: `DB_PASSWORD`, `forgot_password`."""
+    return _IDENTIFIER.match(value) is not None and speaks(value.decode("ascii"))
 
 
 def reference(value: bytes) -> bool:
@@ -64,7 +87,7 @@ def reference(value: bytes) -> bool:
     return (
         _CALL.match(value) is not None
         or _DOTTED.match(value) is not None
-        or value.startswith((b"$", b"@", b"&", b"*", b"!", b"+", b"="))
+        or _SIGIL.match(value) is not None
     )
 
 
@@ -126,24 +149,34 @@ def convincing(value: bytes, promised: Promise, *, quoted: bool, config: bool) -
         config: It stood where code does not stand (environment, INI, YAML, flag).
     """
     size = len(value)
-    if size < 3 or placeholder(value) or b"\0" in value:
+    if size < 4 or placeholder(value) or b"\0" in value:
         return False
-    if not quoted and reference(value):
+    if not quoted and (reference(value) or value.startswith(b"#")):
         return False
+    if naming(value):
+        return False
+    if promised == "pass":
+        return size >= 6 and mixed(value) >= 2 and not _IDENTIFIER.match(value) and not SLUG.match(value) and not (b" " in value) and not _ASCII_PATH.match(value)
     if promised == "password":
         if b" " in value and _PROSE.match(value):
             return False
         if _IDENTIFIER.match(value):
-            return (config or quoted) and size >= 4 and not (not config and _CAMEL.match(value) and wordlike(value))
-        return size >= 4 or quoted
+            return (config or quoted) and not (not config and _CAMEL.match(value) and wordlike(value))
+        if not quoted and not config and SLUG.match(value):
+            return False
+        return True
     if b" " in value or b"\n" in value:
         return False
+    if promised == "auth" and _COOKIE.match(value) and not _HEX.match(value):
+        return not UUID.match(value) and not SLUG.match(value) and random(value)
     if promised in {"loose", "auth"}:
-        return size >= 16 and not UUID.match(value) and random(value) and not _HEX.match(value)
+        return _TIGHT.match(value) is not None and random(value) and not _HEX.match(value)
     if UUID.match(value):
-        return promised in {"secret", "key"}
+        return True
     if promised == "secret":
+        if size >= 32 and SOLID.match(value):
+            return True
         if _IDENTIFIER.match(value) or SLUG.match(value):
-            return size >= 8 and not wordlike(value) and (quoted or config)
+            return size >= 6 and not wordlike(value) and (quoted or config)
         return size >= 6 and not _DATE.match(value) and not _ASCII_PATH.match(value)
     return random(value)
