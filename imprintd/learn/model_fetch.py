@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.util
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Final
 
@@ -149,7 +150,7 @@ def fetch_hub(repository: str, into: Path, bytes_max: int, progress: Progress) -
         ModelError: The library is missing, the hub cannot be reached, or the
             repository holds no such model.
     """
-    if importlib.util.find_spec("huggingface_hub") is None:
+    if find_spec("huggingface_hub") is None:
         raise ModelError(
             "hub models need the package huggingface_hub",
             remedy="install it, or download the files and use --from FOLDER",
@@ -190,7 +191,7 @@ def _hub_files(repository: str, sizes: dict[str, int], bytes_max: int) -> dict[s
 
 def _pip() -> list[str]:
     """The command that is pip here: of this environment, or any on the path."""
-    if importlib.util.find_spec("pip") is not None:
+    if find_spec("pip") is not None:
         # -P: a file called pip.py in the working directory is not pip.
         return [sys.executable, "-P", "-m", "pip"]
     for name in ("pip3", "pip"):
@@ -214,12 +215,14 @@ def _running(
         stdout=output,
         stderr=subprocess.STDOUT,
         env=environment,
+        start_new_session=True,
     )
     try:
         yield process
     finally:
         if process.poll() is None:
-            process.kill()
+            # the whole group: pip may be a script that started another process
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
