@@ -14,7 +14,7 @@ from typing import Final
 import zstandard
 
 from imprintd.errors import IntegrityError
-from imprintd.model.snapshot import BLOCK_BYTES_MAX, Block, Chunk
+from imprintd.model.snapshot import BLOCK_BYTES_MAX, LEARNER_VERSION, Block, Chunk
 
 CHAIN_START: Final = b"\0" * 32
 LEVEL: Final = 3
@@ -161,6 +161,22 @@ def close_chain(link: bytes, count: int, chars: int, size: int) -> bytes:
         + chars.to_bytes(8, "big")
         + size.to_bytes(8, "big")
     ).digest()
+
+
+def version_of(root: bytes, manifest_root: bytes, profile: str) -> str:
+    """
+    Name of a snapshot: 32 hex characters of SHA-256.
+
+    Over `imprintd version 1`, both roots, the learner version as 4 bytes big
+    endian, and the profile in UTF-8.
+    """
+    return hashlib.sha256(
+        b"imprintd version 1"
+        + root
+        + manifest_root
+        + LEARNER_VERSION.to_bytes(4, "big")
+        + encode(profile)
+    ).hexdigest()[:32]
 
 
 class BlockWriter:

@@ -18,7 +18,6 @@ from the start of that last chunk alone.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import re
 import struct
@@ -42,6 +41,9 @@ _DEFINITION: Final = re.compile(
     r"|create|CREATE)\b"
 )
 _BLOCK_START: Final = re.compile(r"(?<=\n)(?=[^\s)}\]])")
+_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz234567"
+_PAIRS: Final = [a + b for a in _LETTERS for b in _LETTERS]
+
 _Cut = tuple[int, int, bool, int, int]
 """Start, end, long event, first event, one past the last event."""
 
@@ -65,7 +67,10 @@ class ChunkNamer:
         """Id of the chunk with that span and content."""
         mixed = self._seed.copy()
         mixed.update(struct.pack(">IQIQI", 8, start, 8, end, 32) + content_digest)
-        return "m" + base64.b32encode(mixed.digest()[:16])[:25].decode("ascii").lower()
+        number = int.from_bytes(mixed.digest()[:16], "big")
+        # 25 letters are 125 bits; in pairs this is far quicker than base64.b32encode
+        pairs = "".join([_PAIRS[number >> shift & 1023] for shift in range(118, 0, -10)])
+        return f"m{pairs}{_LETTERS[number >> 3 & 31]}"
 
     def chunk(
         self,
