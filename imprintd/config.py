@@ -80,12 +80,16 @@ class Embed:
     Embedding.
 
     Attributes:
-        model: Name of an installed model, or `none`.
+        model: Name of an installed model; empty: as `imprintd model use` chose,
+            else MiniLM; `none`: full text only.
+        duty: Share of the time that learning vectors may take, 1 to 100: half
+            of one slow core warms no laptop.
         threads: For learning; one keeps the laptop cool.
         idle_unload_s: The model leaves memory after this much quiet.
     """
 
-    model: str = "minilm-l6-v2"
+    model: str = ""
+    duty: int = 50
     threads: int = 1
     idle_unload_s: int = 300
 
@@ -144,6 +148,16 @@ def default_config_file(environ: Mapping[str, str]) -> Path:
         return Path(environ["IMPRINTD_CONFIG"]).expanduser()
     base = environ.get("XDG_CONFIG_HOME") or "~/.config"
     return Path(base).expanduser() / "imprintd" / "config.toml"
+
+
+def default_cache_dir(environ: Mapping[str, str]) -> Path:
+    """
+    XDG cache directory of imprintd: what is compiled once for all data directories.
+
+    Nothing in it comes from transcripts, and all of it can be deleted.
+    """
+    base = environ.get("CACHE_DIRECTORY") or environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "imprintd"
 
 
 def socket_path(config: Config, data_dir: Path, environ: Mapping[str, str]) -> Path:
@@ -214,6 +228,8 @@ def _check(config: Config, file: str) -> None:
     ):
         if number <= 0:
             raise ConfigError(f"{file}: {name} must be positive")
+    if not 1 <= config.embed.duty <= 100:
+        raise ConfigError(f"{file}: embed.duty must be from 1 to 100")
 
 
 def _build(cls: Any, table: Any, file: str, prefix: str) -> Any:

@@ -19,8 +19,8 @@ def _when(words: str | None) -> int | None:
     return None if words is None else milliseconds(words, dt.datetime.now().astimezone())
 
 
-def _day(ms: int) -> str:
-    return dt.datetime.fromtimestamp(ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M")
+def _day(moment: str) -> str:
+    return dt.datetime.fromisoformat(moment).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 @click.command(cls=Command)
@@ -64,7 +64,7 @@ def sources(session: Session, project: str | None, client: str | None) -> int:
 )
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True)
 @click.pass_obj
-def search(session: Session, query: str, **filters: Any) -> int:
+def search(session: Session, /, query: str, **filters: Any) -> int:
     """
     Search everything that is known.
 
@@ -116,7 +116,7 @@ def get(session: Session, memory_id: str, start: int, max_chars: int) -> int:
 @click.option("--start", type=click.IntRange(0), default=0, help="First chunk, by index.")
 @click.option("--end", type=click.IntRange(0), help="One past the last chunk.")
 @click.pass_obj
-def chunks(session: Session, source: str, **params: Any) -> int:
+def chunks(session: Session, /, source: str, **params: Any) -> int:
     """Page through the chunks of a source."""
     answer = ask(session, "chunks", {"source": source, **params})
     if session.json:
@@ -142,7 +142,7 @@ def chunks(session: Session, source: str, **params: Any) -> int:
 @click.option("--version", help="Fail if the source was replaced since this version.")
 @click.option("--verify", is_flag=True, help="Compare the manifest with the index as well.")
 @click.pass_obj
-def read(session: Session, source: str, *, verify: bool, **params: Any) -> int:
+def read(session: Session, /, source: str, *, verify: bool, **params: Any) -> int:
     """Read a page of the exact stored text."""
     answer = ask(session, "read", {"source": source, "verify": verify or None, **params})
     damaged = verify and any(answer["integrity"][k] for k in ("missing", "changed", "extra"))

@@ -30,7 +30,7 @@ def ask(session: Session, operation: str, params: Mapping[str, object]) -> Docum
     }
     client = Client(session.socket())
     try:
-        answer = client.get(
+        answer: Document = client.get(
             f"/v1/{operation}", {name: _text(value) for name, value in given.items()}
         )
     except NoDaemon:

@@ -57,9 +57,13 @@ def _lines(status: dict[str, Any]) -> list[str]:
     watch = status["watch"]
     lines = [
         f"imprintd {status['version']} is {status['state']}"
-        + (f"; last learned {_ago(status['last_learned_ms'])}" if status["last_learned_ms"] else ""),
-        f"knows    {status['sources']:,} sources, {status['chunks']:,} chunks, "
-        f"{status['points']:,} vectors ({status['owed']:,} chunks wait for theirs)",
+        + (
+            f"; last learned {_ago(status['last_learned_ms'])}" if status["last_learned_ms"] else ""
+        ),
+        (
+            f"knows    {status['sources']:,} sources, {status['chunks']:,} chunks, "
+            f"{status['points']:,} vectors ({status['owed']:,} chunks wait for theirs)"
+        ),
     ]
     if backlog["sources"]:
         eta = backlog["eta_seconds"]

@@ -59,7 +59,9 @@ def _learn(session: Session, wish: dict[str, Any], tell: Tell) -> dict[str, Any]
 
     body = {**wish, "workspace": session.workspace}
     try:
-        for message in Client(session.socket()).stream("/v1/learn", body):
+        for message in Client(session.socket()).stream(
+            "POST", "/v1/learn", body=body, timeout_s=3600
+        ):
             if "progress" in message:
                 tell(message["progress"])
             else:

@@ -132,7 +132,7 @@ class Group(click.Group):
 )
 @click.version_option(__version__, prog_name="imprintd")
 @click.pass_context
-def cli(ctx: click.Context, **flags: Any) -> None:
+def cli(ctx: click.Context, /, **flags: Any) -> None:
     """
     Keeps AI conversations: exact, redacted, searchable.
 

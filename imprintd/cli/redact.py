@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
@@ -12,6 +13,7 @@ from typing import IO, Any
 import click
 
 from imprintd.cli.main import Command, Session
+from imprintd.config import default_cache_dir
 from imprintd.errors import UsageError
 from imprintd.redact import Redacted, Redactor
 
@@ -24,7 +26,7 @@ BATCH_LINES = 512
 @click.pass_obj
 def redact(session: Session, file: str | None, jsonl: bool) -> int:
     """Show what redaction does to a text (standard input without FILE)."""
-    redactor = Redactor(session.data_dir / "cache" / "redact")
+    redactor = Redactor(default_cache_dir(os.environ) / "redact")
     try:
         stream = sys.stdin.buffer if file in (None, "-") else open(file or "", "rb")  # noqa: SIM115, PTH123
     except OSError as error:

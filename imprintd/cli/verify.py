@@ -52,7 +52,9 @@ def _verify(session: Session, wish: dict[str, Any], tell: Tell) -> dict[str, Any
     from imprintd.ops.client import Client
 
     try:
-        for message in Client(session.socket()).stream("/v1/verify", wish):
+        for message in Client(session.socket()).stream(
+            "POST", "/v1/verify", body=wish, timeout_s=3600
+        ):
             if "progress" in message:
                 tell(message["progress"])
             else:

@@ -14,6 +14,7 @@ from imprintd.errors import ImprintdError
 from imprintd.learn.messages import HEADER, MESSAGE_BYTES_MAX, decode, encode
 
 STOP_GRACE_S: Final = 5.0
+STREAM_BYTES: Final = 1024**2
 
 
 class WorkerDied(ImprintdError):
@@ -23,20 +24,30 @@ class WorkerDied(ImprintdError):
     retryable = True
 
 
+class WorkerUnusable(ImprintdError):
+    """The worker process does not even start: no file is to blame."""
+
+    code = "worker-unusable"
+    retryable = True
+
+
 class Worker:
     """
     One worker process; asks are answered one at a time, in order.
 
     Args:
         command: How to start it.
+        setup: Its first message; answered with `ready`.
         environ: Its whole environment.
     """
 
-    def __init__(self, command: Sequence[str], environ: Mapping[str, str]) -> None:
+    def __init__(self, command: Sequence[str], setup: object, environ: Mapping[str, str]) -> None:
         self._command = tuple(command)
+        self._setup = setup
         self._environ = dict(environ)
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
+        self._greeted = False
         self.started = 0
 
     @property
@@ -55,7 +66,11 @@ class Worker:
             stdout=asyncio.subprocess.PIPE,
             env=self._environ,
             start_new_session=True,
+            limit=STREAM_BYTES,
         )
+        assert self._process.stdin is not None
+        self._process.stdin.write(encode(self._setup))
+        self._greeted = False
 
     async def ask(self, message: object) -> Any:
         """
@@ -63,6 +78,7 @@ class Worker:
 
         Raises:
             WorkerDied: The process ended before it answered.
+            WorkerUnusable: It ended before it was ready for anything.
         """
         async with self._turn:
             await self.start()
@@ -71,15 +87,16 @@ class Worker:
             assert process.stdin is not None
             assert process.stdout is not None
             try:
+                if not self._greeted:
+                    await _receive(process.stdout)
+                    self._greeted = True
                 process.stdin.write(encode(message))
                 await process.stdin.drain()
-                (length,) = HEADER.unpack(await process.stdout.readexactly(HEADER.size))
-                if length > MESSAGE_BYTES_MAX:
-                    raise WorkerDied("the worker answered more than it may")
-                return decode(await process.stdout.readexactly(length))
+                return await _receive(process.stdout)
             except (asyncio.IncompleteReadError, ConnectionError):
                 code = await process.wait()
-                raise WorkerDied(f"the worker process ended with {code}") from None
+                kind = WorkerDied if self._greeted else WorkerUnusable
+                raise kind(f"the worker process ended with {code}") from None
             except asyncio.CancelledError:
                 # its answer would be taken for the next one's
                 with contextlib.suppress(ProcessLookupError):
@@ -99,3 +116,10 @@ class Worker:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+
+
+async def _receive(stream: asyncio.StreamReader) -> Any:
+    (length,) = HEADER.unpack(await stream.readexactly(HEADER.size))
+    if length > MESSAGE_BYTES_MAX:
+        raise WorkerDied("the worker answered more than it may")
+    return decode(await stream.readexactly(length))

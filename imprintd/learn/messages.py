@@ -12,10 +12,28 @@ import struct
 from dataclasses import dataclass
 from typing import Any, Final
 
+from imprintd.config import Config
 from imprintd.model.snapshot import Point
 
 HEADER: Final = struct.Struct(">I")
 MESSAGE_BYTES_MAX: Final = 512 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """
+    The first message: what the worker needs to know.
+
+    Attributes:
+        data_dir: Absolute path.
+        workspace: Where new sources belong.
+        excluded: Projects to leave out, besides those of the configuration.
+    """
+
+    data_dir: str
+    workspace: str
+    config: Config
+    excluded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +70,6 @@ class Embedded:
 
     Attributes:
         points: The vectors.
-        complete: Digests that have all their windows now.
         windows: Windows embedded.
         reused: Windows whose vector was known already.
         cpu_s: Processor time it took.
@@ -60,7 +77,6 @@ class Embedded:
     """
 
     points: tuple[Point, ...] = ()
-    complete: tuple[bytes, ...] = ()
     windows: int = 0
     reused: int = 0
     cpu_s: float = 0.0

@@ -18,8 +18,8 @@ from typing import Final, Protocol
 from imprintd.clock import Clock
 from imprintd.errors import ImprintdError, VersionReplaced
 from imprintd.learn.crew import Worker, WorkerDied
-from imprintd.learn.messages import EmbedBatch, Embedded, Owed
-from imprintd.learn.ports import Job, Outcome
+from imprintd.learn.messages import EmbedBatch, Embedded
+from imprintd.learn.ports import Outcome
 from imprintd.learn.queue import LearnQueue, Waiting
 from imprintd.model.snapshot import Head, Point, SnapshotUpdate
 
@@ -45,12 +45,12 @@ class Shelf(Protocol):
         """The path has been learned."""
         ...
 
-    async def owed(self, limit: int, *, first_only: bool) -> Sequence[Owed]:
-        """Contents that lack vectors, in the order they should be made."""
+    async def owed(self, limit: int) -> EmbedBatch | None:
+        """What lacks vectors and comes first; None: nothing, or no model."""
         ...
 
-    async def keep_points(self, points: Sequence[Point], complete: Sequence[bytes]) -> None:
-        """Store vectors and what they settle."""
+    async def keep_points(self, points: Sequence[Point]) -> None:
+        """Store vectors."""
         ...
 
 
@@ -162,7 +162,12 @@ class LearnRoom:
             self._wake.clear()
             item = None if self.paused else self._queue.take()
             if item is not None:
-                await self._results.put((item, await self._learn(item)))
+                try:
+                    outcome = await self._learn(item)
+                except BaseException:
+                    self._queue.put_back(item)
+                    raise
+                await self._results.put((item, outcome))
             elif self._queue.is_idle and not self.paused and await self._embed():
                 continue
             else:
@@ -256,16 +261,12 @@ class LearnRoom:
         """Make some owed vectors; False when there is nothing to make."""
         if not self._embeds or self._embed_duty <= 0:
             return False
-        first_only = True
-        contents = await self._shelf.owed(EMBED_CONTENTS, first_only=True)
-        if not contents:
-            first_only = False
-            contents = await self._shelf.owed(1, first_only=False)
-        if not contents:
+        batch = await self._shelf.owed(EMBED_CONTENTS)
+        if batch is None:
             self._embeds = False
             return False
         try:
-            made = await self._worker.ask(EmbedBatch(tuple(contents), first_only))
+            made = await self._worker.ask(batch)
         except WorkerDied as error:
             made = Embedded(error=error.message)
         assert isinstance(made, Embedded)
@@ -273,7 +274,7 @@ class LearnRoom:
         if made.error:
             self._embeds = False
             return False
-        await self._shelf.keep_points(made.points, made.complete)
+        await self._shelf.keep_points(made.points)
         self.totals.windows += made.windows
         await self._cool(made.cpu_s)
         return True
@@ -286,8 +287,3 @@ class LearnRoom:
                 await asyncio.wait_for(self._wake.wait(), rest_s)
             except TimeoutError:
                 return
-
-
-def as_waiting(jobs: Iterable[tuple[Job, int, int]], *, asked: bool = False) -> list[Waiting]:
-    """Queue items from (job, mtime_ns, size)."""
-    return [Waiting(job, mtime_ns, size, asked) for job, mtime_ns, size in jobs]

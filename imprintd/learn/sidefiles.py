@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Final
 
+from imprintd.readers.roots import side_folder
+
 SIDE_BYTES_MAX: Final = 64 * 1024**2
 """No snapshot may hold more text than this, so no result beside it can, either."""
 
@@ -27,7 +29,7 @@ class SessionFolder:
     """
 
     def __init__(self, transcript: str, earlier: Callable[[], Mapping[str, str]]) -> None:
-        self._folder = tool_results_folder(transcript)
+        self._folder = side_folder(transcript)
         self._earlier = earlier
         self._bodies: Mapping[str, str] | None = None
         self.bytes_read = 0
@@ -60,18 +62,3 @@ class SessionFolder:
             content = file.read(SIDE_BYTES_MAX + 1)
         self.bytes_read += len(content)
         return content if len(content) <= SIDE_BYTES_MAX else None
-
-
-def tool_results_folder(transcript: str) -> str:
-    """
-    The folder that holds the side files of a transcript.
-
-    `…/<session>.jsonl` keeps them in `…/<session>/tool-results`, a sub-agent's
-    `…/<session>/subagents/**/agent-x.jsonl` in the session's folder as well.
-    """
-    parts = transcript.split("/")
-    if "subagents" in parts:
-        session = parts[: len(parts) - 1 - parts[::-1].index("subagents")]
-    else:
-        session = [*parts[:-1], parts[-1].split(".")[0]]
-    return "/".join([*session, "tool-results"])

@@ -51,7 +51,6 @@ class VectorMaker:
             embedder = self._embedder.get()
             rules = rules_of(embedder.rules, self._limits)
             wanted: list[tuple[Owed, int, int, list[int]]] = []
-            complete: list[bytes] = []
             for owed in batch.contents:
                 windows = embedder.windows(embedding_text(owed.content, self._limits))
                 chosen = [0] if batch.first_only else range(len(windows))
@@ -60,8 +59,6 @@ class VectorMaker:
                     for number in chosen
                     if number not in owed.have
                 )
-                if not batch.first_only or len(windows) == 1:
-                    complete.append(owed.content_digest)
             vectors, reused = self._vectors(embedder, rules, [w[3] for w in wanted])
         except ModelError as error:
             return Embedded(error=error.message)
@@ -70,7 +67,6 @@ class VectorMaker:
                 Point(owed.content_digest, number, count, rules, vector)
                 for (owed, number, count, _), vector in zip(wanted, vectors, strict=True)
             ),
-            complete=tuple(complete),
             windows=len(wanted) - reused,
             reused=reused,
             cpu_s=time.process_time() - started,

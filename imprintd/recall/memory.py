@@ -4,7 +4,8 @@ The questions and their answers as documents (the keys are a public interface).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import datetime as dt
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from imprintd.errors import UsageError
@@ -36,9 +37,13 @@ class Memory:
     def sources(self, workspace: str, project: str | None, client: str | None) -> Document:
         """What is known, the latest update first."""
         heads = self._archive.heads(workspace=workspace, client=client)
-        chosen = [h for h in heads if project is None or in_project(h.source.project, project)]
-        chosen.sort(key=lambda h: (-h.meta.updated_ms, h.source.key))
-        return {"sources": [_described(head) for head in chosen]}
+        return {
+            "sources": [
+                _described(head)
+                for head in heads
+                if project is None or in_project(head.source.project, project)
+            ]
+        }
 
     def search(self, question: Question) -> Document:
         """Hits, best first, with bounded excerpts and how to expand them."""
@@ -74,8 +79,8 @@ class Memory:
     def get(self, workspace: str, memory_id: str, start: int, max_chars: int) -> Document:
         """One chunk, in bounded windows."""
         size = _page_size(max_chars)
-        head, row = self._archive.chunk_by_memory_id(workspace, memory_id)
-        content = self._archive.content_of(row)
+        row = self._archive.chunk_by_memory_id(workspace, memory_id)
+        content = row.content or ""
         if start > len(content):
             raise UsageError(f"the chunk has {len(content)} characters, start is {start}")
         end = min(start + size, len(content))
@@ -84,16 +89,16 @@ class Memory:
             "content": content[start:end],
             "next_start": end if end < len(content) else None,
             "total_chars": len(content),
-            "source": head.source.key,
-            "project": head.source.project,
+            "source": row.source.key,
+            "project": row.source.project,
             "start": row.start,
             "end": row.end,
             "content_hash": row.content_digest.hex(),
-            "version": head.version,
+            "version": row.version,
             "long_event": row.long_event,
             "source_read": {
-                "source": head.source.key,
-                "project": head.source.project,
+                "source": row.source.key,
+                "project": row.source.project,
                 "start": row.start,
                 "max_chars": max(PAGE_CHARS_MIN, min(PAGE_CHARS_MAX, row.end - row.start)),
             },
@@ -106,15 +111,12 @@ class Memory:
         head = self._head(workspace, source, project)
         stop = min(head.chunks, start + CHUNKS_PER_PAGE if end is None else end)
         stop = min(stop, start + CHUNKS_PER_PAGE)
-        rows = self._archive.chunk_rows(head, start, max(0, stop - start))
+        rows = self._archive.chunk_rows(head, start, max(0, stop - start), content=True)
         return {
             "source": head.source.key,
             "project": head.source.project,
             "version": head.version,
-            "chunks": [
-                _chunk_document(start + i, row, self._archive.content_of(row))
-                for i, row in enumerate(rows)
-            ],
+            "chunks": [_chunk_document(start + i, row) for i, row in enumerate(rows)],
             "next_start": stop if stop < (head.chunks if end is None else end) else None,
             "total": head.chunks,
         }
@@ -196,12 +198,27 @@ class Memory:
             ],
         }
 
-    def verify(self, workspace: str | None, source: str | None, project: str | None) -> Document:
-        """Manifests against the index, and the rebuild of every text."""
+    def verify(
+        self,
+        workspace: str | None,
+        source: str | None,
+        project: str | None,
+        *,
+        tell: Callable[[Mapping[str, Any]], None],
+    ) -> Document:
+        """
+        Manifests against the index, and the rebuild of every text.
+
+        Args:
+            workspace: None: all of them.
+            source: None: every source.
+            project: Where the source key alone is not clear.
+            tell: Told how many of how many are done.
+        """
         if source is not None:
-            heads: Iterable[Head] = [self._head(workspace or "default", source, project)]
+            heads = [self._head(workspace or "default", source, project)]
         else:
-            heads = self._archive.heads(workspace=workspace, client=None)
+            heads = list(self._archive.heads(workspace=workspace, client=None))
         total: Document = {
             "sources": 0,
             "ok": 0,
@@ -213,7 +230,8 @@ class Memory:
             "repaired": 0,
             "problems": [],
         }
-        for head in heads:
+        for number, head in enumerate(heads):
+            tell({"done": number, "total": len(heads)})
             verdict = self._verdict(head)
             total["sources"] += 1
             total["ok"] += verdict["ok"]
@@ -226,6 +244,7 @@ class Memory:
                     {
                         "source": head.source.key,
                         "project": head.source.project,
+                        "workspace": head.source.workspace,
                         **{k: verdict[k] for k in ("missing", "changed", "extra", "reasons")},
                     }
                 )
@@ -236,24 +255,23 @@ class Memory:
         stored = self._archive.verify(head)
         missing, changed, extra = set(stored.missing), set(stored.changed), set(stored.extra)
         pending = stored.pending
-        reasons = list(stored.reasons)
+        reasons = list(stored.faults)
+        rebuilt = not (missing or changed or stored.faults)
         if self._finder is not None:
-            expected = {
-                row.memory_id: row.content_digest for row in self._archive.chunk_rows(head, 0, None)
-            }
+            expected = {row.memory_id: row.content_digest for row in self._archive.chunk_rows(head)}
             held = self._finder.membership(head.source, expected)
             missing |= held.missing
             changed |= held.changed
             extra |= held.extra
             reasons.extend(held.reasons)
-        ok = not (missing or changed or extra) and stored.rebuilt_exactly
+        ok = rebuilt and not (missing or changed or extra)
         return {
             "ok": int(ok),
             "missing": sorted(missing),
             "changed": sorted(changed),
             "extra": sorted(extra),
             "pending": pending,
-            "rebuilt_exactly": int(stored.rebuilt_exactly),
+            "rebuilt_exactly": int(rebuilt),
             "reasons": reasons,
         }
 
@@ -282,13 +300,19 @@ def _described(head: Head) -> Document:
         "chars": head.total_chars,
         "chunks": head.chunks,
         "events": head.events,
-        "updated_at": head.meta.updated_ms,
+        "updated_at": iso(head.meta.updated_ms),
         "origin": head.origin,
         "parent": head.meta.parent,
         "profile": head.profile,
         "learner": head.learner,
         "coverage": coverage_document(head.coverage),
     }
+
+
+def iso(ms: int) -> str:
+    """A moment as ISO 8601 in UTC, with milliseconds."""
+    moment = dt.datetime.fromtimestamp(ms / 1000, dt.UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def coverage_document(coverage: Coverage) -> Document:
@@ -303,7 +327,8 @@ def coverage_document(coverage: Coverage) -> Document:
     }
 
 
-def _chunk_document(index: int, row: ChunkRow, content: str) -> Document:
+def _chunk_document(index: int, row: ChunkRow) -> Document:
+    content = row.content or ""
     cut = len(content) > PAGE_CHARS_MAX
     return {
         "memory_id": row.memory_id,
