@@ -32,8 +32,9 @@ FLAG: Final = f"-[\\w-]{{0,24}}{STEM}[\\w-]{{0,24}}[ \\t]{{1,4}}[^\\s|]"
 WORD: Final = f"(?:{STEM}{_TAIL})[ \\t]{{1,4}}(?:is|was|:is|equals?)[ \\t:]{{1,4}}[^\\s]"
 FIELD: Final = "(?:value|string|secretstring)\\\\{0,15}[\"'`]?[ \\t]{0,20}[:=>]"
 
-_NAME: Final = re.compile(rb"[A-Za-z0-9_.$-]+\Z")
+_NAME: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$-"
 _BACK: Final = 96
+_BEFORE: Final = 48
 _SPACED: Final = re.compile(rb"(?i)\b(api|access|auth|authentication|secret|private|activation|license|consumer|master|account|security|encryption)[ ]\Z")
 _SEPARATORS: Final = re.compile(rb"[ \t]*(?:=>|:=|->|={1,3}|!==?|[?+]=|\|\||\?\?|or\b|::?|[>])?[ \t]*")
 _TYPED: Final = re.compile(
@@ -49,7 +50,7 @@ _LIST_MAX: Final = 64
 _MORE: Final = re.compile(rb"\\{0,15}[\"'`]\s{0,24},\s{0,24}(?=\\{0,15}[\"'`])")
 _BRACKETED: Final = re.compile(rb"\s{0,40}[\[(]\s{0,40}(?=\\{0,15}[\"'`])")
 _LINE_START: Final = re.compile(
-    rb"(?:\A|[\n\r]|\\n|\\r|[\"'`])[ \t]*(?:\d{1,6}(?:\xe2\x86\x92|[:\t|-])[ \t]*)?"
+    rb"[ \t]*(?:\d{1,6}(?:\xe2\x86\x92|[:\t|-])[ \t]*)?"
     rb"(?:[-+>#$*!/][-+>#$*!/ \t]{0,4})?(?:(?:export|set|setx|env|ENV|ARG|declare -x|-e|--env|run|let|SET)[ \t]+)?\Z"
 )
 _PAIRED: Final = re.compile(
@@ -71,11 +72,11 @@ def name_before(data: bytes, at: int) -> tuple[str, int]:
     stripped = stripped.rstrip(b"\"'`])*\\")
     if stripped.endswith((b"&quot;", b"&apos;")):
         stripped = stripped[:-6]
-    found = _NAME.search(stripped)
-    if found is None:
+    size = len(stripped.rstrip(_NAME))
+    if size == len(stripped):
         return "", at
-    start = max(0, at - _BACK) + found.start()
-    text = found[0]
+    start = max(0, at - _BACK) + size
+    text = stripped[size:]
     if text.lower() in {b"key", b"token", b"code"}:
         spaced = _SPACED.search(data, max(0, start - 20), start)
         if spaced is not None:
@@ -84,6 +85,20 @@ def name_before(data: bytes, at: int) -> tuple[str, int]:
         cut = 5 if text[:1] == b"u" else 1  # the letter of an escape is not the name's
         text, start = text[cut:], start + cut
     return text.decode("ascii"), start
+
+
+def _opens_line(before: bytes) -> bool:
+    """Whether only what may open a line or a string stands between it and the name."""
+    place = max(
+        before.rfind(b"\n"),
+        before.rfind(b"\r"),
+        before.rfind(b'"'),
+        before.rfind(b"'"),
+        before.rfind(b"`"),
+        before.rfind(b"\\n") + 1,
+        before.rfind(b"\\r") + 1,
+    )
+    return (place >= 0 or len(before) < _BEFORE) and _LINE_START.match(before, place + 1) is not None
 
 
 def assignment(data: bytes, at: int, out: list[Found]) -> int:
@@ -102,9 +117,9 @@ def assignment(data: bytes, at: int, out: list[Found]) -> int:
         return at
     skipped = _SEPARATORS.match(data, separator)
     after = skipped.end() if skipped is not None else at
-    before = data[max(0, start - 48) : start]
+    before = data[max(0, start - _BEFORE) : start]
     sign = data[separator:after].strip()
-    config = _LINE_START.search(before) is not None and not (
+    config = _opens_line(before) and not (
         sign == b"=" and data[separator + 1 : separator + 2] == b" " and name != name.upper()
     )
     query = before[-1:] in {b"?", b"&", b";"} or before.endswith((b"u0026", b"%26", b"%3F", b"&amp;"))

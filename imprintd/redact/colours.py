@@ -11,16 +11,12 @@ import re
 from bisect import bisect_right
 from typing import Final
 
-_CODE: Final = re.compile(
-    rb"(?:\x1b|\\+u001[bB]|\\+x1[bB]|\\+033|\\+e)(?:\[[0-9;:?]{0,32}[A-Za-z]|\][^\x07\x1b\\\n]{0,256}(?:\x07|\x1b\\)|\([AB0])"
-)
+SEED: Final = "\\x1b|\\\\(?:u001[bB]|x1[bB]|033|e)\\["
+"""What the prefilter looks for."""
 
-
-def coloured(data: bytes) -> bool:
-    """Whether a colour code may be in the text."""
-    return b"\x1b" in data or (
-        b"\\" in data and (b"1b[" in data or b"1B[" in data or b"033[" in data or b"\\e[" in data)
-    )
+_REST: Final = rb"(?:\[[0-9;:?]{0,32}[A-Za-z]|\][^\x07\x1b\\\n]{0,256}(?:\x07|\x1b\\)|\([AB0])"
+_RAW: Final = re.compile(rb"\x1b" + _REST)
+_SPELLED: Final = re.compile(rb"\\(?:u001[bB]|x1[bB]|033|e)" + _REST)
 
 
 class Plain:
@@ -38,10 +34,19 @@ class Plain:
         self._starts = [0]
         self._sums = [0]
         last = kept = 0
-        for code in _CODE.finditer(data):
-            parts.append(data[last : code.start()])
-            kept += code.start() - last
-            last = code.end()
+        # Two searches for one fixed byte each are many times faster than one for either.
+        codes = [code.span() for code in _RAW.finditer(data)]
+        if b"\\" in data:
+            codes += [code.span() for code in _SPELLED.finditer(data)]
+            codes.sort()
+        for start, end in codes:
+            while start > last and data[start - 1] == 92 and data[start] == 92:
+                start -= 1  # the backslashes of a deeper escape
+            if start < last:
+                continue
+            parts.append(data[last:start])
+            kept += start - last
+            last = end
             self._starts.append(kept)
             self._sums.append(last - kept)
         parts.append(data[last:])

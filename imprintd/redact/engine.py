@@ -2,22 +2,21 @@
 The multi-pattern prefilter: one Hyperscan database, compiled once and cached.
 
 A compiled database is bound to the CPU and to the engine's version, so it is
-cached by key, never shipped and never compared. A cache file is only read when
-its own hash agrees; anything else is compiled again.
+cached by key, never shipped and never compared.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import hyperscan
+
+from imprintd.redact import cache
 
 VERSION: Final = str(getattr(hyperscan, "__version__", "0.9.1"))
 
@@ -51,37 +50,36 @@ class Pattern:
         )
 
 
-def compiles(pattern: Pattern) -> bool:
-    """Whether the engine takes the pattern at all."""
-    try:
-        _compile([pattern])
-    except hyperscan.error:
-        return False
-    return True
-
-
 class Prefilter:
     """
     All patterns over one text at a time.
 
     Args:
         patterns: What to look for.
+        lenient: Leave out patterns that the engine refuses.
         cache_dir: Folder for the compiled form; None compiles in memory.
     """
 
     __slots__ = ("_database",)
 
-    def __init__(self, patterns: Sequence[Pattern], cache_dir: Path | None = None) -> None:
+    def __init__(
+        self, patterns: Sequence[Pattern], cache_dir: Path | None = None, *, lenient: bool = False
+    ) -> None:
         key = _key(patterns)
-        blob = _load(cache_dir, key) if cache_dir else None
+        name = f"prefilter-{key[:32]}.hs"
+        blob = cache.load(cache_dir, name, key)
         if blob is not None:
             with contextlib.suppress(hyperscan.error):
                 self._database = hyperscan.loadb(blob, hyperscan.HS_MODE_BLOCK)
                 self._database.scratch = hyperscan.Scratch(self._database)
                 return
-        self._database = _compile(patterns)
-        if cache_dir:
-            _save(cache_dir, key, hyperscan.dumpb(self._database))
+        try:
+            self._database = _compile(patterns)
+        except hyperscan.error:
+            if not lenient:
+                raise
+            self._database = _compile([pattern for pattern in patterns if _compiles(pattern)])
+        cache.save(cache_dir, name, key, hyperscan.dumpb(self._database))
 
     def scan(self, data: bytes) -> list[tuple[int, int, int]]:
         """Hits as (end, start, number), in order; `start` is 0 where none is tracked."""
@@ -93,6 +91,14 @@ class Prefilter:
         self._database.scan(data, match_event_handler=on_hit)
         hits.sort()
         return hits
+
+
+def _compiles(pattern: Pattern) -> bool:
+    try:
+        _compile([pattern])
+    except hyperscan.error:
+        return False
+    return True
 
 
 def _compile(patterns: Sequence[Pattern]) -> Any:
@@ -107,44 +113,7 @@ def _compile(patterns: Sequence[Pattern]) -> Any:
 
 
 def _key(patterns: Sequence[Pattern]) -> str:
-    digest = hashlib.sha256(f"hyperscan {VERSION} {_cpu()}".encode())
+    digest = hashlib.sha256(f"hyperscan {VERSION} {cache.processor()}".encode())
     for pattern in patterns:
         digest.update(repr((pattern.number, pattern.expression, pattern.flags)).encode())
     return digest.hexdigest()
-
-
-def _cpu() -> str:
-    """What a database depends on besides its patterns: the processor's abilities."""
-    try:
-        with Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as lines:
-            return next((line for line in lines if line.startswith(("flags", "Features"))), "")
-    except OSError:
-        return " ".join(os.uname()[-1:])
-
-
-def _file(cache_dir: Path, key: str) -> Path:
-    return cache_dir / f"prefilter-{key[:32]}.hs"
-
-
-def _load(cache_dir: Path, key: str) -> bytes | None:
-    try:
-        raw = _file(cache_dir, key).read_bytes()
-    except OSError:
-        return None
-    digest, blob = raw[:32], raw[32:]
-    expected = hashlib.sha256(key.encode() + blob).digest()
-    return blob if digest == expected else None
-
-
-def _save(cache_dir: Path, key: str, blob: bytes) -> None:
-    """Write privately and whole; a cache that cannot be written is no error."""
-    with contextlib.suppress(OSError):
-        cache_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=cache_dir, prefix=".prefilter-")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(hashlib.sha256(key.encode() + blob).digest() + blob)
-            Path(name).replace(_file(cache_dir, key))
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise

@@ -14,7 +14,6 @@ _OPEN: Final = re.compile(
     rb"(?:[bBrRuUfFL@$]{1,2}(?=[\"'`]))?(\\{0,15})(\"\"\"|'''|[\"'`]{1,2}|&quot;|&#3[49];|&apos;)"
 )
 _BARE: Final = re.compile(rb"[^\s\"'`<>\\\x00|]+")
-_ESCAPE: Final = re.compile(rb"\\+(?:[nrt\"'/0bfv]|u00[0-9a-fA-F]{2}|x[0-9a-fA-F]{2})")
 _BACKSLASHED: Final = re.compile(rb"\\(?![nrt\"'/0bfv`]|u00[0-9a-fA-F]{2}|x[0-9a-fA-F]{2}|\s|\\)[^\s\"'`<>\\\x00|]*")
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,15 +117,17 @@ def _carried(
 ) -> list[Found]:
     """Findings in the output, as places of the input."""
 
+    lows = [low for low, _ in places]
+
     def back(place: int, *, is_end: bool) -> int:
-        shift = 0
-        for span, (low, high) in zip(spans, places, strict=True):
-            if place < low or (place == low and is_end) or (place == low and not is_end):
-                break
-            if place < high or (place == high and is_end):
-                return span.end if is_end else span.start
-            shift = span.end - high
-        return place + shift
+        index = bisect_right(lows, place) - 1
+        if index < 0:
+            return place
+        low, high = places[index]
+        span = spans[index]
+        if low < place < high:  # inside a label: all of what it stands for
+            return span.end if is_end else span.start
+        return span.start if place == low else place - high + span.end
 
     return [
         Found(back(found.start, is_end=False), back(found.end, is_end=True), found.kind)

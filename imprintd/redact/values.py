@@ -61,9 +61,9 @@ def placeholder(value: bytes) -> bool:
     """Whether the value stands for a secret instead of being one."""
     if value[:1] > b"\x7f" or sum(byte > 127 for byte in value) * 3 > len(value):
         return True  # words of a language, in a table of translations
-    if _PLACEHOLDER.match(value) is not None:
-        return True
     size = len(value)
+    if size <= 200 and _PLACEHOLDER.match(value) is not None:
+        return True
     return size >= 6 and (len(set(value)) <= max(2, min(4, size // 6)) or _RUN.search(value) is not None)
 
 
