@@ -197,6 +197,9 @@ class SnapshotBuilder:
             Refused: `text-too-large` or `too-many-chunks`.
             IntegrityError: An event has a role, kind or turn that none can have.
         """
+        if any(len(event.body) > TEXT_BYTES_MAX for event in events):
+            # said before redaction, which would take its time over it
+            raise _too_large()
         batch: list[Event] = []
         chars = 0
         for event in _redacted(events, self._redactor):
@@ -289,11 +292,7 @@ class SnapshotBuilder:
         self._events += len(spans)
         self._last_event_start = spans[-1].start
         if self._total_bytes > TEXT_BYTES_MAX:
-            raise Refused(
-                f"more than {TEXT_BYTES_MAX:,} bytes of readable text",
-                reason="text-too-large",
-                remedy="start a new conversation; what was learned before stays",
-            )
+            raise _too_large()
         self._cut(self._open_text + text, (*self._open_events, *spans))
 
     def _cut(self, text: str, spans: tuple[EventSpan, ...]) -> None:
@@ -317,6 +316,14 @@ class SnapshotBuilder:
         self._open_start = start
         self._open_events = tuple(s for s in spans if s.end > start)
         self._rechunk = False
+
+
+def _too_large() -> Refused:
+    return Refused(
+        f"more than {TEXT_BYTES_MAX:,} bytes of readable text",
+        reason="text-too-large",
+        remedy="start a new conversation; what was learned before stays",
+    )
 
 
 def _check(base: Base) -> None:

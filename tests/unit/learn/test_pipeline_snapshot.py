@@ -210,6 +210,10 @@ def test_a_text_over_the_limit_is_refused_by_name(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(Refused) as caught:
         learn(None, [message("a" * 900), message("b" * 100)])
     assert caught.value.reason == "text-too-large"
+    redactor = Redactor()
+    with pytest.raises(Refused):
+        SnapshotBuilder(SOURCE, None, redactor=redactor, limits=Limits()).add([message("a" * 1001)])
+    assert redactor.asked == []
     base = base_after(learn(None, [message("a" * 900)]))
     with pytest.raises(Refused):
         learn(base, [message("b" * 100)])
