@@ -2,8 +2,8 @@
 Installed models: one folder each, whole or not there.
 
 A model's folder `<data_dir>/models/<name>/` holds `model.onnx`,
-`tokenizer.json` and `model.json`. The last one describes the other two, with
-their checksums. A folder is made beside its place and renamed into it, so that
+`tokenizer.json` and `model.json`, and `weights.bin` where the graph was written
+here. `model.json` describes the others, with their checksums. A folder is made beside its place and renamed into it, so that
 no interruption leaves half a model under a name; what an interruption does
 leave is swept by the next installation.
 """
@@ -28,6 +28,7 @@ from imprintd.learn.catalogue import LISTED, Expected
 
 GRAPH: Final = "model.onnx"
 TOKENIZER: Final = "tokenizer.json"
+DATA: Final = "weights.bin"
 CARD: Final = "model.json"
 
 _FORMAT: Final = 1
@@ -53,7 +54,8 @@ class ModelInfo:
         pooling: See `Pooling`.
         prefix_text, prefix_query: Put before texts and before questions.
         weights_sha256: Of the weights the graph was made from.
-        graph_sha256, tokenizer_sha256: Of the two files in the folder.
+        graph_sha256, tokenizer_sha256, data_sha256: Of the files in the folder;
+            the last is empty where the graph carries its constants itself.
         expected: The self-test that the model passed when it was installed.
         installed: Its folder is in place.
         problem: Why an installed model cannot be used; empty if it can.
@@ -70,6 +72,7 @@ class ModelInfo:
     weights_sha256: str = ""
     graph_sha256: str = ""
     tokenizer_sha256: str = ""
+    data_sha256: str = ""
     expected: tuple[Expected, ...] = ()
     installed: bool = False
     problem: str = ""
@@ -165,10 +168,22 @@ def _parse_card(raw: bytes) -> ModelInfo:
         for item in table.pop("expected")
     )
     info = ModelInfo(**table, expected=expected, installed=True)
+    numbers = (info.dimension, info.window_tokens)
+    words = (
+        info.name,
+        info.licence,
+        info.variant,
+        info.prefix_text,
+        info.prefix_query,
+        info.weights_sha256,
+        info.graph_sha256,
+        info.tokenizer_sha256,
+        info.data_sha256,
+    )
     sound = (
-        _NAME.fullmatch(info.name)
-        and 0 < int(info.dimension) <= 65_536
-        and 3 <= int(info.window_tokens) <= 65_536
+        all(type(number) is int and 3 <= number <= 65_536 for number in numbers)
+        and all(type(word) is str for word in words)
+        and _NAME.fullmatch(info.name)
         and info.pooling in {"graph", "mean", "cls"}
         and info.rules == rules
     )
@@ -179,12 +194,15 @@ def _parse_card(raw: bytes) -> ModelInfo:
 
 def check_files(folder: Path, info: ModelInfo) -> None:
     """
-    Compare graph and tokenizer with their checksums: about 0.1 s for 90 MB.
+    Compare the files with their checksums: about 0.1 s for 90 MB.
 
     Raises:
         ModelError: A file is missing or is not what was installed.
     """
-    for name, digest in ((GRAPH, info.graph_sha256), (TOKENIZER, info.tokenizer_sha256)):
+    files = [(GRAPH, info.graph_sha256), (TOKENIZER, info.tokenizer_sha256)]
+    if info.data_sha256:
+        files.append((DATA, info.data_sha256))
+    for name, digest in files:
         try:
             found = sha256_file(folder / name)
         except OSError as error:

@@ -21,6 +21,7 @@ from imprintd.learn import model_fetch
 from imprintd.learn.catalogue import LISTED, SELFTEST_TEXTS, Listed, Origin
 from imprintd.learn.embed import Embedder, answers, inspect, selftest
 from imprintd.learn.model import (
+    DATA,
     GRAPH,
     TOKENIZER,
     ModelInfo,
@@ -158,7 +159,8 @@ def _make_listed(
     files.mkdir()
     _get_listed(listed, files, source, fetch, tell)
     tell("build", 0, 0)
-    write_graph(read_weights(files / listed.weights.name), made / GRAPH, listed.shape)
+    weights = read_weights(files / listed.weights.name)
+    write_graph(weights, made / GRAPH, made / DATA, listed.shape)
     (files / listed.tokenizer.name).rename(made / TOKENIZER)
     info = ModelInfo(
         listed.name,
@@ -169,6 +171,7 @@ def _make_listed(
         weights_sha256=listed.weights.sha256,
         graph_sha256=sha256_file(made / GRAPH),
         tokenizer_sha256=listed.tokenizer.sha256,
+        data_sha256=sha256_file(made / DATA),
         expected=listed.expected,
     )
     write_card(made, info)

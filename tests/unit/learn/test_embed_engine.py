@@ -142,7 +142,7 @@ def damaged_copy(folder: Path, target: Path) -> Path:
     return target
 
 
-@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "weights.bin"])
 @pytest.mark.parametrize("how", ["flip", "cut", "gone"])
 def test_a_damaged_file_is_named(folder: Path, tmp_path: Path, name: str, how: str) -> None:
     copy = damaged_copy(folder, tmp_path / "tiny")
@@ -164,6 +164,7 @@ def test_a_damaged_file_is_named(folder: Path, tmp_path: Path, name: str, how: s
         ("pooling", "sum"),
         ("format", 2),
         ("dimension", 0),
+        ("dimension", "24"),
         ("weights_sha256", "0" * 64),
         ("expected", 3),
         ("surplus", 1),

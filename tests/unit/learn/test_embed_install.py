@@ -59,6 +59,7 @@ WHOLE = {
     "tiny/model.json": 0o600,
     "tiny/model.onnx": 0o600,
     "tiny/tokenizer.json": 0o600,
+    "tiny/weights.bin": 0o600,
 }
 
 
