@@ -8,10 +8,9 @@ closed and the text of what is still open.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from dataclasses import dataclass
+from typing import Final
 
 from imprintd.errors import IntegrityError, Refused
 from imprintd.model.event import Event, EventSpan
@@ -39,36 +38,13 @@ from imprintd.text.blocks import (
 )
 from imprintd.text.canonical import render_all
 from imprintd.text.chunking import chunk_events
+from imprintd.text.redacted import RedactPort, redacted_events
+
+__all__ = ["Base", "RedactPort", "SnapshotBuilder", "extend"]
 
 BATCH_CHARS: Final = 256 * 1024
 """Written and cut at a time: stays in the processor's cache (a third faster than
 4 MiB), and one emoji does not make four bytes of every character elsewhere."""
-
-_ISO: Final = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?"
-    r"(?:Z|[+-][0-9]{2}:[0-9]{2})?"
-)
-"""Times that need no look from the redactor: there is no room in them for a secret."""
-
-
-class Redacted(Protocol):
-    """A redacted text; the pipeline needs no more of it."""
-
-    @property
-    def text(self) -> str: ...
-
-
-class RedactPort(Protocol):
-    """What the pipeline needs from redaction."""
-
-    @property
-    def profile(self) -> str:
-        """Version word of the rules."""
-        ...
-
-    def redact_many(self, texts: Sequence[str], /) -> Sequence[Redacted]:
-        """One result for each text, in order; redacting a result changes nothing."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +178,7 @@ class SnapshotBuilder:
             raise _too_large()
         batch: list[Event] = []
         chars = 0
-        for event in _redacted(events, self._redactor):
+        for event in redacted_events(events, self._redactor):
             batch.append(event)
             chars += len(event.body)
             if chars >= BATCH_CHARS:
@@ -337,35 +313,3 @@ def _check(base: Base) -> None:
         raise IntegrityError("the open block of the head is not as long as its tail says")
     if bool(base.open_text) != bool(tail.open_events):
         raise IntegrityError("the open text of the head has no events")
-
-
-def _redacted(events: Sequence[Event], redactor: RedactPort) -> list[Event]:
-    """The events with every part that reaches the text redacted, in one batch."""
-    values = dict.fromkeys(
-        value
-        for e in events
-        for value in (e.timestamp, e.call_id, e.language)
-        if value and not _ISO.fullmatch(value)
-    )
-    given = [e.body for e in events]
-    given += values
-    results = redactor.redact_many(given)
-    if len(results) != len(given):
-        raise IntegrityError("redaction gave another number of texts than it was given")
-    changed = zip(values, results[len(events) :], strict=True)
-    clean: dict[str | None, str] = {v: r.text for v, r in changed if r.text != v}
-
-    redacted = []
-    for event, result in zip(events, results[: len(events)], strict=True):
-        if result.text != event.body or not clean.keys().isdisjoint(
-            (event.timestamp, event.call_id, event.language)
-        ):
-            event = replace(  # noqa: PLW2901 - the redacted event takes its place
-                event,
-                body=result.text,
-                timestamp=clean.get(event.timestamp, event.timestamp),
-                call_id=clean.get(event.call_id, event.call_id),
-                language=clean.get(event.language, event.language),
-            )
-        redacted.append(event)
-    return redacted
