@@ -18,6 +18,10 @@ SUMMARY_S: Final = 30.0
 PULL_S: Final = 2.0
 ASK_S: Final = 3.0
 RECONCILE_S: Final = 24 * 3600.0
+RECONCILE_FIRST_S: Final = 20.0
+"""After a link came up and its logs were followed: finds what was held back
+on an earlier link and has no change number any more."""
+
 ANSWERS_MAX: Final = 20_000
 """Answers of one comparison: 100,000 heads that all differ need about 7,000."""
 
@@ -65,7 +69,8 @@ def on_summary(turn: Turn, peer: Peer, message: messages.Summary) -> None:
         elif message.seen > change:
             # our log lost numbers it had given out: the store renews the id
             turn.report(peer, "log-went-back", "error")
-    if message.index != peer.index or message.change < peer.seen:
+    if message.index != peer.index:
+        # a smaller number under the same index is only a summary that comes late
         _follow(turn, peer, message)
         return
     peer.change = max(peer.change, message.change)
@@ -120,6 +125,14 @@ def on_changes(turn: Turn, peer: Peer, message: messages.Changes) -> None:
     wants.ask(turn, peer)
     peer.pull_at_s = 0.0
     _pull(turn, peer)
+
+
+def begin_when_idle(turn: Turn, peer: Peer) -> None:
+    """Compare everything unless there is work that will change the result."""
+    if peer.inbound or peer.waiting or _behind(peer):
+        peer.reconcile_at_s = turn.now.elapsed_s + RECONCILE_FIRST_S
+    else:
+        begin(turn, peer)
 
 
 def begin(turn: Turn, peer: Peer) -> None:

@@ -75,7 +75,7 @@ class Replica:
     def _link_up(self, turn: Turn, event: events.LinkUp) -> None:
         peer = Peer(event.peer, event.link_key, Inventory(event.link_key))
         catch_up(self._journal, peer)
-        peer.reconcile_at_s = turn.now.elapsed_s + reconcile.RECONCILE_S
+        peer.reconcile_at_s = turn.now.elapsed_s + reconcile.RECONCILE_FIRST_S
         self._peers[event.peer] = peer
         turn.send(
             peer,
@@ -191,7 +191,7 @@ def _tick(turn: Turn, peer: Peer) -> None:
     if peer.reconciliation is not None and peer.reconciliation.ask_at_s <= now:
         reconcile.ask(turn, peer)
     elif peer.reconciliation is None and peer.reconcile_at_s <= now:
-        reconcile.begin(turn, peer)
+        reconcile.begin_when_idle(turn, peer)
     wants.ask(turn, peer)
     if peer.summary_at_s <= now:
         reconcile.summarise(turn, peer)
