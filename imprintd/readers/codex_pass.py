@@ -178,7 +178,7 @@ class CodexPass:
         elif kind in {"state", "token_usage_record", "inter_agent_communication_metadata"}:
             self.tally.omit("metadata")
         else:
-            self.tally.strange(str(kind))
+            self.tally.strange(str(kind) if kind else "no-type")
 
     def _turn_context(self, payload: dict[str, Any]) -> None:
         self.once(payload.get("user_instructions"))
