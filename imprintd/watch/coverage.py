@@ -141,12 +141,25 @@ def mounts_now(file: str = "/proc/mounts") -> list[tuple[str, str]]:
         return []
 
 
-def watch_limit(file: str = "/proc/sys/fs/inotify/max_user_watches") -> int | None:
-    """How many inotify watches a user may have; None where it is not told."""
-    try:
-        return int(Path(file).read_text("ascii"))
-    except (OSError, ValueError):
-        return None
+def watch_limit() -> int | None:
+    """How many inotify watches this user may have; None where it is not told."""
+    # containers can be held to less by the second one
+    return _least("fs/inotify/max_user_watches", "user/max_inotify_watches")
+
+
+def instance_limit() -> int | None:
+    """How many inotify instances this user may have; None where it is not told."""
+    return _least("fs/inotify/max_user_instances", "user/max_inotify_instances")
+
+
+def _least(*names: str) -> int | None:
+    found = []
+    for name in names:
+        try:
+            found.append(int(Path("/proc/sys", name).read_text("ascii")))
+        except (OSError, ValueError):
+            continue
+    return min(found, default=None)
 
 
 def sysctl_line(name: str, needed: int, limit: int | None) -> str:
@@ -184,7 +197,7 @@ def explain(error: BaseException) -> tuple[str, str]:
             sysctl_line("fs.inotify.max_user_watches", limit or 0, limit),
         )
     if number == errno.EMFILE:
-        limit = watch_limit("/proc/sys/fs/inotify/max_user_instances")
+        limit = instance_limit()
         return (
             f"the limit of {limit} inotify instances (or of open files) is reached",
             sysctl_line("fs.inotify.max_user_instances", limit or 0, limit),

@@ -158,6 +158,7 @@ class Hint:
         if self._observer is None:
             from watchdog.observers import Observer
 
+            _hush()
             observer = Observer()
             observer.start()
             self._observer = observer
@@ -173,6 +174,27 @@ class Hint:
         except (OSError, RuntimeError):
             return
         observer.join(timeout=5)
+
+
+def _hush() -> None:
+    """
+    Keep watchdog from printing all its watches for each folder it meets twice.
+
+    It builds that text, as long as the list of folders, even where nobody
+    wants it (measured: most of the cost of a burst of new folders).
+    """
+    import warnings
+
+    warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"watchdog\.")
+    try:
+        from watchdog.observers.inotify_c import Watch
+    except (ImportError, AttributeError, OSError):
+        return  # not Linux
+    Watch.__repr__ = _short_repr  # type: ignore[method-assign]
+
+
+def _short_repr(watch: Any) -> str:
+    return f"<Watch {watch.wd}>"
 
 
 def _alive(observer: BaseObserver) -> bool:

@@ -110,7 +110,8 @@ class Watcher:
                 they were told, once each time: what is whole there is final.
         """
         loop = asyncio.get_running_loop()
-        self._stopping.clear()
+        self._wake, self._tell = asyncio.Event(), asyncio.Event()  # of this loop
+        self._stopping = threading.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="watch")
         if self._settings.mode != "scan":
             self._hint = Hint(partial(_wake_from_thread, loop, self._wake))

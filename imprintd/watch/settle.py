@@ -36,18 +36,18 @@ class Settle:
             self._seen[path] = (entry[0], now)
             return
         self._seen[path] = (now, now)
-        heapq.heappush(self._heap, (now + min(self._quiet_s, self._cap_s), path))
+        heapq.heappush(self._heap, (self._due((now, now)), path))
 
     def ready(self, now: float) -> list[str]:
         """Release every file that is due, in the order in which they became so."""
         released: list[str] = []
         while self._heap and self._heap[0][0] <= now:
-            _, path = heapq.heappop(self._heap)
+            noted, path = heapq.heappop(self._heap)
             entry = self._seen.get(path)
             if entry is None:
                 continue
             due = self._due(entry)
-            if due > now:
+            if due > noted:  # it was touched again: later, and in its order
                 heapq.heappush(self._heap, (due, path))
                 continue
             del self._seen[path]
