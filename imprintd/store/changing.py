@@ -190,6 +190,10 @@ class Writing(Feeds):
             lambda connection: removal.delete_source(connection, source, kind, self.device, now_ms)
         )
 
+    def lift_fence(self, source: SourceId) -> bool:
+        """The user wants a purged or forgotten source again; True if a fence stood."""
+        return self._writer.run(lambda connection: removal.lift_fence(connection, source))
+
     def exclude(self, kind: str, value: str, *, excluded: bool = True) -> None:
         """Keep a `workspace`, `project` folder or `source` key out from now on, or no longer."""
         now_ms = self._clock.wall_ms()

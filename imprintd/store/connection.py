@@ -26,8 +26,11 @@ FILE_NAME: Final = "source-snapshots.sqlite3"
 BUSY_MS: Final = 10_000
 """How long one process waits for another; our own writer never competes."""
 
-WAL_BYTES_KEPT: Final = 8 * 1024 * 1024
-"""The WAL file shrinks to this after a checkpoint; a first learning grows it."""
+LOG_PAGES: Final = 256
+"""A checkpoint is tried whenever the log holds this much: 1 MiB."""
+
+LOG_BYTES_KEPT: Final = 1024 * 1024
+"""The log shrinks to this after a checkpoint; one large publication may grow it."""
 
 NETWORK_FILE_SYSTEMS: Final = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "v9fs", "afs", "ncpfs", "ceph", "fuse.sshfs"}
@@ -94,7 +97,8 @@ def open_writer(file: Path, *, vfs: str | None = None) -> Connection:
             _use_log(connection, file)
             connection.pragma("synchronous", "full")
             connection.pragma("foreign_keys", 1)
-            connection.pragma("journal_size_limit", WAL_BYTES_KEPT)
+            connection.pragma("journal_size_limit", LOG_BYTES_KEPT)
+            connection.pragma("wal_autocheckpoint", LOG_PAGES)
             connection.pragma("cache_size", -8192)
             connection.pragma("temp_store", "memory")
         except BaseException:
@@ -227,6 +231,8 @@ def copy_to(connection: Connection, target: Path) -> None:
     """
     A consistent, compact copy of the database while it is in use.
 
+    Takes a connection of its own: it may write afterwards, if its flags let it.
+
     Raises:
         ResourceError: The target exists or cannot be written.
     """
@@ -237,6 +243,7 @@ def copy_to(connection: Connection, target: Path) -> None:
     try:
         os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         with translated():
+            connection.pragma("query_only", 0)
             connection.execute("VACUUM INTO ?", (os.fspath(partial),))
         with partial.open("rb") as stream:
             os.fsync(stream.fileno())

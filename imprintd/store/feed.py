@@ -58,7 +58,11 @@ class Feeds(StoreCore):
             content: Read the text of each.
         """
         return self._chunks(
-            "c.born > ? AND c.id > ? ORDER BY c.id LIMIT ?", (change, after_row, limit), content
+            # rows are numbered in the order of changes: the first one is where to begin
+            "c.id >= (SELECT id FROM chunks WHERE born > ? ORDER BY born, id LIMIT 1)"
+            " AND c.id > ? ORDER BY c.id LIMIT ?",
+            (change, after_row, limit),
+            content,
         )
 
     def chunks_died_after(self, change: int, limit: int, *, after_row: int = 0) -> list[DeadChunk]:

@@ -10,9 +10,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from store_support import SmallCodec
+
 from imprintd.clock import ManualClock
 from imprintd.store import Store
-from store_support import SmallCodec
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from dataclasses import replace
 import zstandard
 
 from imprintd.errors import IntegrityError
-from imprintd.model.event import EventSpan
+from imprintd.model.event import EventSpan, Kind
 from imprintd.model.reading import Cursor
 from imprintd.model.snapshot import Block, Chunk, Point, SnapshotUpdate, Tail
 from imprintd.model.source import Coverage, SourceId, SourceMeta
@@ -82,7 +82,7 @@ def update_of(
     points: tuple[Point, ...] = (),
     record_keys: tuple[bytes, ...] = (),
     cursor: Cursor | None = None,
-    kind: str = "message",
+    kind: Kind = "message",
     state: bytes = b"state",
 ) -> SnapshotUpdate:
     """
@@ -111,7 +111,7 @@ def update_of(
             "user",
             kind,
             number,
-            f"2026-05-01T10:00:{number % 60:02d}.250Z",  # type: ignore[arg-type]
+            f"2026-05-01T10:00:{number % 60:02d}.250Z",
         )
         chunks.append(
             Chunk(
