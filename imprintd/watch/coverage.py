@@ -141,39 +141,50 @@ def mounts_now(file: str = "/proc/mounts") -> list[tuple[str, str]]:
         return []
 
 
-def watch_limit() -> int | None:
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit of the kernel's: its name for sysctl, and its value."""
+
+    name: str
+    value: int
+
+    def remedy(self, needed: int) -> str:
+        """
+        The command that raises it, with a number that will do.
+
+        The number is a power of two that leaves as much again for other
+        programs, and at least twice what the limit is now.
+        """
+        wanted = 1 << max(13, (2 * max(needed, self.value) - 1).bit_length())
+        return (
+            f"echo {self.name}={wanted}"
+            " | sudo tee /etc/sysctl.d/90-imprintd.conf && sudo sysctl --system"
+        )
+
+
+def watch_limit() -> Limit | None:
     """How many inotify watches this user may have; None where it is not told."""
     # containers can be held to less by the second one
-    return _least("fs/inotify/max_user_watches", "user/max_inotify_watches")
+    return _least("fs.inotify.max_user_watches", "user.max_inotify_watches")
 
 
-def instance_limit() -> int | None:
+def instance_limit() -> Limit | None:
     """How many inotify instances this user may have; None where it is not told."""
-    return _least("fs/inotify/max_user_instances", "user/max_inotify_instances")
+    return _least("fs.inotify.max_user_instances", "user.max_inotify_instances")
 
 
-def _least(*names: str) -> int | None:
+def _least(*names: str) -> Limit | None:
     found = []
     for name in names:
         try:
-            found.append(int(Path("/proc/sys", name).read_text("ascii")))
+            text = Path("/proc/sys", name.replace(".", "/")).read_text("ascii")
+            found.append(Limit(name, int(text)))
         except (OSError, ValueError):
             continue
-    return min(found, default=None)
+    return min(found, key=lambda limit: limit.value, default=None)
 
 
-def sysctl_line(name: str, needed: int, limit: int | None) -> str:
-    """
-    The command that raises an inotify limit, with a number that will do.
-
-    The number is a power of two that leaves as much again for other programs,
-    and at least twice what the limit is now.
-    """
-    wanted = 1 << max(13, (2 * max(needed, limit or 0) - 1).bit_length())
-    return f"echo {name}={wanted} | sudo tee /etc/sysctl.d/90-imprintd.conf && sudo sysctl --system"
-
-
-def limit_fault(folders: int, covered: int, limit: int | None) -> Fault:
+def limit_fault(folders: int, covered: int, limit: Limit | None) -> Fault:
     """Say that some folders have no watch, and why if it can be told."""
     bare = folders - covered
     text = f"{bare} of {folders} folders have no watch of their own and are polled"
@@ -182,26 +193,23 @@ def limit_fault(folders: int, covered: int, limit: int | None) -> Fault:
     return Fault(
         "inotify-limit",
         "",
-        f"{text}; the limit is {limit} watches for all programs of this user",
-        sysctl_line("fs.inotify.max_user_watches", folders, limit),
+        f"{text}; the limit is {limit.value} watches for all programs of this user",
+        limit.remedy(folders),
     )
 
 
 def explain(error: BaseException) -> tuple[str, str]:
     """Message and remedy for a watch that could not be made; errnos translated."""
     number = getattr(error, "errno", None)
-    if number == errno.ENOSPC:  # the kernel's word for "no more watches"
-        limit = watch_limit()
-        return (
-            f"the limit of {limit} inotify watches is reached",
-            sysctl_line("fs.inotify.max_user_watches", limit or 0, limit),
-        )
-    if number == errno.EMFILE:
-        limit = instance_limit()
-        return (
-            f"the limit of {limit} inotify instances (or of open files) is reached",
-            sysctl_line("fs.inotify.max_user_instances", limit or 0, limit),
-        )
+    for code, limit, what in (
+        (errno.ENOSPC, watch_limit(), "watches"),  # the kernel's word for it
+        (errno.EMFILE, instance_limit(), "instances (or of open files)"),
+    ):
+        if number == code and limit is not None:
+            message = f"the limit of {limit.value} inotify {what} is reached"
+            return message, limit.remedy(limit.value)
+        if number == code:
+            return f"the system's limit of inotify {what} is reached", ""
     if isinstance(number, int):
         return f"it cannot be watched: {os.strerror(number)}", ""
     return f"it cannot be watched: {type(error).__name__}", ""
