@@ -15,7 +15,6 @@ import orjson
 
 from imprintd.readers.tally import Tally, word
 
-_DEPTH_MAX: Final = 64
 _PATH_CHARS_MAX: Final = 200
 _DATA_URI: Final = re.compile(r"data:(\w+)/[\w.+-]+(?:;[\w=.+-]+)*;base64,")
 _OPAQUE: Final = {
@@ -24,6 +23,8 @@ _OPAQUE: Final = {
     "encrypted_index": "encrypted",
     "encrypted_stdout": "encrypted",
 }
+_BINARY: Final = ("data", "base64", "blob")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_=\s-]+")
 _DECLARING: Final = ("media_type", "mediaType", "mimeType", "mime_type")
 
 
@@ -49,34 +50,34 @@ def value_text(value: Any, tally: Tally, *, opaque: bool = True, skip: Collectio
         return "\n".join(_line(key, leaf) for key, leaf in value.items())
     out: list[str] = []
     # an explicit stack: nesting comes from outside
-    stack: list[tuple[str, Any, int]] = [("", value, 0)]
+    stack: list[tuple[str, Any]] = [("", value)]
+    if skip and type(value) is dict:
+        stack = [("", {key: child for key, child in value.items() if key not in skip})]
     while stack:
-        path, item, depth = stack.pop()
-        kind = type(item)
-        if kind is dict and item and depth < _DEPTH_MAX:
+        path, item = stack.pop()
+        if len(path) > _PATH_CHARS_MAX and item and type(item) in {dict, list}:
+            # said in full once, not again before every leaf below
+            out.append(f"{path}:")
+            path = "…" + path[-_PATH_CHARS_MAX // 4 :]
+        if type(item) is dict and item:
             omitted = _media_keys(item)
             children = []
             for key, child in item.items():
-                if depth == 0 and key in skip:
-                    continue
                 if key in omitted:
                     tally.omit(omitted[key])
                 elif opaque and key in _OPAQUE and type(child) is str:
                     if child:
                         tally.omit(_OPAQUE[key])
                 else:
-                    children.append((_joined(path, key), child, depth + 1))
+                    children.append((_joined(path, key), child))
             stack.extend(reversed(children))
-        elif kind is list and item and depth < _DEPTH_MAX:
+        elif type(item) is list and item:
             if all(type(child) is not dict and type(child) is not list for child in item):
                 if path:
                     out.append(f"{path}:")
                 out.extend(f"- {scalar(child, tally)}" for child in item)
             else:
-                stack.extend(
-                    (f"{path}[{index}]", item[index], depth + 1)
-                    for index in range(len(item) - 1, -1, -1)
-                )
+                stack.extend((f"{path}[{at}]", item[at]) for at in range(len(item) - 1, -1, -1))
         else:
             out.append(_line(path, scalar(item, tally)) if path else scalar(item, tally))
     return "\n".join(out)
@@ -93,7 +94,8 @@ def scalar(value: Any, tally: Tally) -> str:
     if value is None:
         return "null"
     if type(value) is dict or type(value) is list:
-        return "…" if value else ("{}" if type(value) is dict else "[]")
+        # only empty ones come here
+        return "{}" if type(value) is dict else "[]"
     return repr(value)
 
 
@@ -129,7 +131,7 @@ def _flat(table: Mapping[str, Any]) -> bool:
     for key, value in table.items():
         if type(value) is not str or value.startswith("data:") or key in _OPAQUE:
             return False
-        if key in {"data", "base64"}:
+        if key in _BINARY:
             return False
     return True
 
@@ -137,9 +139,9 @@ def _flat(table: Mapping[str, Any]) -> bool:
 def _media_keys(table: Mapping[str, Any]) -> dict[str, str]:
     """Keys of a table that hold declared binary data, with their kind."""
     found: dict[str, str] = {}
-    for key in ("data", "base64", "blob"):
+    for key in _BINARY:
         data = table.get(key)
-        if type(data) is not str or not data:
+        if type(data) is not str or not _BASE64.fullmatch(data, 0, 512):
             continue
         mime = next((table[name] for name in _DECLARING if name in table), None)
         declared = mime is not None or word(table.get("type")) in {"base64", "image", "audio"}
@@ -150,11 +152,7 @@ def _media_keys(table: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _joined(path: str, key: str) -> str:
-    if not path:
-        return key
-    if len(path) > _PATH_CHARS_MAX:
-        path = "…" + path[-_PATH_CHARS_MAX // 2 :]
-    return f"{path}.{key}"
+    return f"{path}.{key}" if path else key
 
 
 def _line(path: str, text: str) -> str:

@@ -116,22 +116,28 @@ def test_every_record_type() -> None:
         (
             "context",
             "attachment",
-            "filename: /home/ada/loom/pattern.txt\ndisplayPath: pattern.txt\n"
-            "content.type: text\ncontent.file.filePath: /home/ada/loom/pattern.txt\n"
-            "content.file.content:\nover, under\nunder, over\n\ncontent.file.numLines: 2\n"
-            "content.file.startLine: 1\ncontent.file.totalLines: 2",
+            (
+                "filename: /home/ada/loom/pattern.txt\ndisplayPath: pattern.txt\n"
+                "content.type: text\ncontent.file.filePath: /home/ada/loom/pattern.txt\n"
+                "content.file.content:\nover, under\nunder, over\n\ncontent.file.numLines: 2\n"
+                "content.file.startLine: 1\ncontent.file.totalLines: 2"
+            ),
         ),
         (
             "context",
             "attachment",
-            "filename: /home/ada/loom/photo.png\ndisplayPath: photo.png\n"
-            "content.type: image\ncontent.file.type: image/png\ncontent.file.originalSize: 5",
+            (
+                "filename: /home/ada/loom/photo.png\ndisplayPath: photo.png\n"
+                "content.type: image\ncontent.file.type: image/png\ncontent.file.originalSize: 5"
+            ),
         ),
         (
             "context",
             "attachment",
-            "path: /home/ada/loom/CLAUDE.md\ncontent.path: /home/ada/loom/CLAUDE.md\n"
-            "content.type: Project\ncontent.content: Always count the warp threads.",
+            (
+                "path: /home/ada/loom/CLAUDE.md\ncontent.path: /home/ada/loom/CLAUDE.md\n"
+                "content.type: Project\ncontent.content: Always count the warp threads."
+            ),
         ),
         ("user", "attachment", "Weft notes\nweft is the crosswise thread"),
     ]

@@ -77,10 +77,14 @@ def test_every_record_type() -> None:
         },
     )
     assert bodies(got, "context") == [
-        "<permissions instructions>\nThe kiln may be opened below 100 degrees.\n"
-        "</permissions instructions>",
-        "# AGENTS.md instructions for /home/ada/kiln\n\n<INSTRUCTIONS>\n"
-        "Never open a hot kiln.\n</INSTRUCTIONS>",
+        (
+            "<permissions instructions>\nThe kiln may be opened below 100 degrees.\n"
+            "</permissions instructions>"
+        ),
+        (
+            "# AGENTS.md instructions for /home/ada/kiln\n\n<INSTRUCTIONS>\n"
+            "Never open a hot kiln.\n</INSTRUCTIONS>"
+        ),
         "<environment_context>\n  <cwd>/home/ada/kiln</cwd>\n</environment_context>",
         "environments.timezone: Europe/Berlin\nhost_skills.body:\n## Skills\nglazing: covers a pot",
         "Work calmly.",
@@ -132,6 +136,13 @@ def test_the_era_without_envelopes() -> None:
     assert got.coverage == Coverage(omissions={"metadata": 3, "encrypted": 1})
 
 
+ONCE = [
+    ("user", "message", "go"),
+    ("assistant", "analysis", "**Going**"),
+    ("assistant", "message", "gone"),
+]
+
+
 class TestSecondCopies:
     ITEMS = (
         message("user", "go"),
@@ -143,30 +154,25 @@ class TestSecondCopies:
         event("agent_reasoning", text="**Going**"),
         event("agent_message", message="gone"),
     )
-    ONCE = [
-        ("user", "message", "go"),
-        ("assistant", "analysis", "**Going**"),
-        ("assistant", "message", "gone"),
-    ]
 
     def test_items_only(self) -> None:
-        assert of(*self.ITEMS) == self.ONCE
+        assert of(*self.ITEMS) == ONCE
 
     def test_events_only(self) -> None:
-        assert of(*self.EVENTS) == self.ONCE
+        assert of(*self.EVENTS) == ONCE
 
     def test_event_after_item(self) -> None:
         both = [one for pair in zip(self.ITEMS, self.EVENTS, strict=True) for one in pair]
-        assert of(*both) == self.ONCE
+        assert of(*both) == ONCE
 
     def test_event_before_item(self) -> None:
         both = [one for pair in zip(self.EVENTS, self.ITEMS, strict=True) for one in pair]
-        assert of(*both) == self.ONCE
+        assert of(*both) == ONCE
 
     def test_all_events_of_a_turn_before_its_items(self) -> None:
         count = event("token_count", info=None)
         order = [self.ITEMS[0], *self.EVENTS, count, count, *self.ITEMS[1:]]
-        assert of(*order) == self.ONCE
+        assert of(*order) == ONCE
 
     def test_a_mixed_file(self) -> None:
         records = [*user("a"), message("user", "b"), event("user_message", message="c")]
