@@ -231,7 +231,7 @@ class Demo:
         exact = said in page["text"] and page["version"] != before
         clean = not any(page["integrity"][name] for name in ("missing", "changed", "extra"))
         if not (exact and clean):
-            self._screen.bad("the source did not read back exactly")
+            self._screen.bad(f"the source did not read back exactly: {page['integrity']}")
             return False
         self._screen.good(f"read back exactly, version {page['version'][:12]}, verified")
         return True
