@@ -169,7 +169,7 @@ class Supervisor:
                 "beat_age_s": round(max(0.0, now - room.beat_at), 3),
                 "since_ms": room.since_ms,
             }
-            for name, room in self.rooms.items()
+            for name, room in tuple(self.rooms.items())
         }
 
     def _judge(

@@ -95,7 +95,7 @@ class ActiveWarning:
 
 class Warnings:
     """
-    The registry. Belongs to the daemon's loop.
+    The registry. Set and cleared on the daemon's loop, shown from anywhere.
 
     Args:
         clock: For ages.
@@ -154,9 +154,10 @@ class Warnings:
     def visible(self) -> list[ActiveWarning]:
         """What to show now: worst first, then oldest."""
         now = self._clock.monotonic()
-        codes = {code for code, _ in self._active}
+        active = tuple(self._active.values())  # asked from other threads, too
+        codes = {warning.code for _, warning in active}
         shown = []
-        for began, warning in self._active.values():
+        for began, warning in active:
             kind = self._kinds[warning.code]
             if now - began < kind.visible_after_s or codes & set(kind.explained_by):
                 continue

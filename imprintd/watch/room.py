@@ -94,6 +94,7 @@ class Watcher:
         self._tell = asyncio.Event()
         self._gap = SuspendGap(clock)
         self._tick_at = 0.0
+        self._beat = clock.monotonic()
         self._hint: Hint | None = None
         self._thread: ThreadPoolExecutor | None = None
 
@@ -130,6 +131,11 @@ class Watcher:
             # a dead network mount may hold the thread: do not wait for it
             self._thread.shutdown(wait=False)
             self._hint = self._thread = None
+
+    @property
+    def beat(self) -> float:
+        """Monotonic time of the last look around: a tick old at most, or a scan runs."""
+        return self._beat
 
     def rescan(self) -> None:
         """Scan all roots now; what differs is told."""
@@ -198,6 +204,7 @@ class Watcher:
 
     async def _look(self) -> None:
         while True:
+            self._beat = self._clock.monotonic()
             self._gather()
             await self._check()
             for spot in self._places:
@@ -314,7 +321,8 @@ class Watcher:
             self._changes.found(state, now, wall_ns)
 
     def _faults(self) -> tuple[Fault, ...]:
-        faults = [fault for spot in self._places for fault in spot.faults.values()]
+        # copied first: the status is asked for from other threads, too
+        faults = [fault for spot in self._places for fault in tuple(spot.faults.values())]
         watched = [spot for spot in self._places if spot.state == "watching"]
         if any(spot.bare for spot in watched):
             folders = sum(len(spot.folders) for spot in watched)
