@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from imprintd.readers.codex_names import is_subagent
 from imprintd.readers.memory import digest
+from imprintd.readers.tally import word
 
 _UUID7: Final = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-", re.IGNORECASE)
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)\.")
@@ -119,7 +120,7 @@ class Replay:
 def turn_of(kind: object, payload: dict[str, Any]) -> str | None:
     """The turn that a record opens or belongs to by its context."""
     opens = kind == "turn_context" or (
-        kind == "event_msg" and payload.get("type") in {"task_started", "turn_started"}
+        kind == "event_msg" and word(payload.get("type")) in {"task_started", "turn_started"}
     )
     turn = payload.get("turn_id") if opens else None
     return turn if type(turn) is str and turn else None
