@@ -35,6 +35,7 @@ class Disk:
 class NotingVfs(apsw.VFS):
     def __init__(self, name: str, disk: Disk) -> None:
         self.disk = disk
+        self.name = name
         super().__init__(name, "")
 
     def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802 - named by SQLite
