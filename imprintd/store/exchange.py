@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgpack
 
-from imprintd.errors import NotKnown, VersionReplaced
+from imprintd.errors import VersionReplaced
 from imprintd.model.snapshot import Head, Point, SnapshotUpdate, Stamp
 from imprintd.model.source import SourceId
 from imprintd.store.connection import Connection, all_of, value_of
