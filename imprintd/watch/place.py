@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -50,7 +51,8 @@ class Place:
         backoff_s: ... and how long the next failure postpones that.
         scanned_ms: Wall time of the last complete scan, 0: never.
         scanned_at: When the last scan ended.
-        scan_s: How long it took.
+        scan_s: How long it took,
+        scan_cpu_s: ... and how much of that was work.
     """
 
     index: int
@@ -72,6 +74,7 @@ class Place:
     scanned_ms: int = 0
     scanned_at: float = 0.0
     scan_s: float = 0.0
+    scan_cpu_s: float = 0.0
 
     @property
     def covered(self) -> int:
@@ -135,7 +138,9 @@ def survey(
     spot.identity = identity
     spot.kind = coverage.filesystem_of(real, coverage.mounts_now())
     _arm(spot, hint, now, fresh=fresh)
+    wall, cpu = time.monotonic(), time.thread_time()
     found = scan(spot.root, spot.index, others=spot.inner, should_stop=should_stop)
+    spot.scan_s, spot.scan_cpu_s = time.monotonic() - wall, time.thread_time() - cpu
     if found.complete:
         spot.folders = found.folders
         spot.files = len(found.files)

@@ -268,7 +268,6 @@ class Watcher:
         spot.scan_at = started + self._pause_s(spot)
         found = await self._do(places.survey, spot, self._hint, started, self._stopping.is_set)
         now = spot.scanned_at = self._clock.monotonic()
-        spot.scan_s = now - started
         spot.scan_at = min(spot.scan_at, now + self._pause_s(spot))
         if found is None:
             return
@@ -283,12 +282,14 @@ class Watcher:
     def _pause_s(self, spot: Place) -> float:
         """Until the next full scan: long and uneven, or short where nothing else tells."""
         if spot.state == "polling":
-            return max(float(self._settings.uncovered_interval_s), 100 * spot.scan_s)
+            # at most 1 % of a core, and a slow network sees us a fifth of the time
+            interval_s = float(self._settings.uncovered_interval_s)
+            return max(interval_s, 100 * spot.scan_cpu_s, 4 * spot.scan_s)
         return self._settings.scan_interval_s * self._rng.uniform(0.75, 1.25)
 
     def _scan_soon(self, spot: Place, now: float) -> None:
         """Scan soon, but never so often that scanning is all that is done."""
-        earliest = max(now, spot.scanned_at + max(1.0, 20 * spot.scan_s))
+        earliest = max(now, spot.scanned_at + max(1.0, 20 * spot.scan_cpu_s))
         spot.scan_at = min(spot.scan_at, earliest)
 
     async def _enter_new_folders(self) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import socket
 import stat
 import tempfile
@@ -362,6 +363,19 @@ def test_followed_events_arrive_and_a_gap_shows_loss(home: Path) -> None:
         return ndjson(ring.follow(request.whole("since", 0, 0, 2**62)))
 
     _serve(home, scenario, routes=(Route("GET", "/v1/events", events),))
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl here")
+def test_curl_can_talk_to_it(home: Path) -> None:
+    async def scenario(server: OpsServer) -> None:
+        curl = await asyncio.create_subprocess_exec(
+            *("curl", "-sS", "--unix-socket", str(server.path), "http://localhost/v1/hello?q=x"),
+            stdout=asyncio.subprocess.PIPE,
+        )
+        shown, _ = await curl.communicate()
+        assert json.loads(shown) == {"q": "x", "n": 1}
+
+    _serve(home, scenario)
 
 
 def test_what_a_dead_daemon_left_is_replaced(home: Path) -> None:

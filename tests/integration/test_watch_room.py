@@ -12,6 +12,7 @@ import logging
 import os
 import random
 import shutil
+import subprocess
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -572,6 +573,32 @@ def test_nested_roots_tell_each_file_once(tmp_path: Path) -> None:
         ]
 
     bench.run(scenario)
+
+
+def test_a_tree_deeper_than_watchdog_can_walk_is_polled(tmp_path: Path) -> None:
+    _write(tmp_path / "flat" / "a.jsonl", "1")
+    deep = tmp_path / "deep"
+    deep.mkdir()
+    for _ in range(1200):  # its walk recurses, once a level
+        deep /= "d"
+        deep.mkdir()
+    bench = Bench(tmp_path / "deep", tmp_path / "flat")
+
+    async def scenario() -> None:
+        await bench.watching()
+        (deep / "b.jsonl").write_text("12")
+        bench.watcher.rescan()  # its turn would come: a scan this deep is rare on purpose
+        await bench.until(lambda: 2 in bench.latest().values())
+        states = [root.state for root in bench.watcher.status().roots]
+        _write(tmp_path / "flat" / "a.jsonl", "23", "a")
+        await bench.until(lambda: 3 in bench.latest().values())
+        assert states == ["polling", "watching"]
+        assert [fault.code for fault in bench.faults[-1]] == ["watch-degraded"]
+
+    try:
+        bench.run(scenario)
+    finally:  # what tidies up after tests recurses, too
+        subprocess.run(["rm", "-rf", str(tmp_path / "deep")], check=True)
 
 
 def test_losses_do_not_make_the_room_scan_all_the_time(tmp_path: Path) -> None:
