@@ -1,0 +1,3 @@
+"""
+Measurements that anybody can run again: `python -m bench.NAME`.
+"""
