@@ -43,6 +43,8 @@ class _Plan:
     lines: int
     fresh: bool
     notes: tuple[str, ...]
+    rewrites: bool = False
+    """The stored text is redacted by older rules: write it anew in front of what follows."""
 
 
 class Intake:
@@ -143,7 +145,9 @@ class Intake:
             return _Plan(None, None, b"", 0, 0, fresh=False, notes=())
         if known.learner < LEARNER_VERSION:
             return _Plan(known, None, b"", 0, 0, fresh=False, notes=("learned-again",))
-        base = self._base_of(known.source)
+        rewrites = known.profile != self._redactor.profile
+        base = None if rewrites else self._base_of(known.source)
+        notes = ("redacted-again",) if rewrites else ()
         for cursor in self._candidates(job.path, identity.key):
             if transcript.continues(cursor, head):
                 return _Plan(
@@ -153,9 +157,11 @@ class Intake:
                     cursor.offset,
                     cursor.lines,
                     fresh=False,
-                    notes=() if cursor.path == job.path else ("file-moved",),
+                    notes=notes if cursor.path == job.path else (*notes, "file-moved"),
+                    rewrites=rewrites,
                 )
-        return _Plan(known, base, b"", 0, 0, fresh=True, notes=("file-replaced",))
+        notes = (*notes, "file-replaced")
+        return _Plan(known, base, b"", 0, 0, fresh=True, notes=notes, rewrites=rewrites)
 
     def _candidates(self, path: str, key: str) -> list[Cursor]:
         """Cursors of the source, this path's own first, then the furthest."""
@@ -170,7 +176,8 @@ class Intake:
     ) -> Outcome:
         salvage = job.salvage or self._reading.damaged_lines == "salvage"
         source = plan.known.source if plan.known else None
-        ledger = _PassLedger(self._archive, source, fresh=plan.fresh)
+        from_scratch = plan.base is None and not plan.rewrites
+        ledger = _PassLedger(self._archive, None if from_scratch else source)
         side = SessionFolder(job.path, lambda: self._earlier_outputs(source))
         pass_ = _Pass(plan, identity)
         builder: SnapshotBuilder | None = None
@@ -205,14 +212,13 @@ class Intake:
                 source = source or self._source(identity, pass_.project)
                 if self._is_excluded(source.project):
                     return Outcome(job, "skipped", key=identity.key, reason="excluded")
-                builder = SnapshotBuilder(
-                    source, plan.base, redactor=self._redactor, limits=self._limits
-                )
+                builder = self._builder(source, plan)
             if builder is not None and reading.events:
                 builder.add(reading.events)
             pending = pending[reading.consumed :]
             # a line longer than a piece: look again only when twice as much is here
-            wanted = PIECE_BYTES if reading.consumed else 2 * max(len(pending), PIECE_BYTES)
+            longer = min(2 * max(len(pending), PIECE_BYTES), self._reading.line_bytes_max + 1)
+            wanted = PIECE_BYTES if reading.consumed else longer
             if len(pending) > self._reading.line_bytes_max:
                 raise Refused(
                     f"line {pass_.lines + 1} has more than {self._reading.line_bytes_max:,} bytes",
@@ -249,9 +255,7 @@ class Intake:
         assert source is not None or plan.known is not None
         target = source if plan.known is None else plan.known.source
         assert target is not None
-        builder = builder or SnapshotBuilder(
-            target, plan.base, redactor=self._redactor, limits=self._limits
-        )
+        builder = builder or self._builder(target, plan)
         update = builder.finish(
             meta=self._meta(identity, plan, pass_, transcript),
             coverage=(plan.known.coverage.plus(coverage) if plan.known and plan.base else coverage),
@@ -268,6 +272,16 @@ class Intake:
             notes=plan.notes,
             coverage=coverage,
         )
+
+    def _builder(self, source: SourceId, plan: _Plan) -> SnapshotBuilder:
+        replaces = plan.known.version if plan.known and plan.base is None else None
+        builder = SnapshotBuilder(
+            source, plan.base, redactor=self._redactor, limits=self._limits, replaces=replaces
+        )
+        if plan.rewrites:
+            # never un-redacts: what older rules took out stays out
+            builder.add(parse(self._archive.text_of(source)))
+        return builder
 
     def _source(self, identity: Identity, project: str | None) -> SourceId:
         raw = project or identity.project or ""
@@ -335,12 +349,11 @@ class _Pass:
 
 
 class _PassLedger:
-    """The stored ledger; outside a fresh pass also what this pass took itself."""
+    """The stored ledger and what this pass took itself."""
 
-    def __init__(self, archive: Archive, source: SourceId | None, *, fresh: bool) -> None:
+    def __init__(self, archive: Archive, source: SourceId | None) -> None:
         self._archive = archive
         self._source = source
-        self._fresh = fresh
         self._taken: Counter[bytes] = Counter()
 
     def counts(self, keys: Sequence[bytes]) -> Mapping[bytes, int]:

@@ -56,9 +56,7 @@ def cost_of_an_append(folder: Path, size: int) -> Cost:
     redactor = CountingRedactor()
     config = Config()
     with open_store(folder / "data", ManualClock()) as store:
-        intake = Intake(
-            store, partial(base_of, store), redactor, config.chunker, config.reading
-        )
+        intake = Intake(store, partial(base_of, store), redactor, config.chunker, config.reading)
         first = intake.learn(Job(str(talk.path)))
         assert first.update is not None
         store.publish([first.update], None)
