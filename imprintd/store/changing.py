@@ -13,7 +13,7 @@ from imprintd.errors import SourceError
 from imprintd.model.reading import Cursor
 from imprintd.model.snapshot import Head, Point, SnapshotUpdate
 from imprintd.model.source import SourceId
-from imprintd.store import pointrows, removal
+from imprintd.store import forgetting, pointrows, removal
 from imprintd.store.connection import Connection, checkpoint
 from imprintd.store.feed import Feeds
 from imprintd.store.publish import publish
@@ -188,6 +188,35 @@ class Writing(Feeds):
         now_ms = self._clock.wall_ms()
         return self._writer.run(
             lambda connection: removal.delete_source(connection, source, kind, self.device, now_ms)
+        )
+
+    def delete_workspace(self, workspace: str, *, kind: str = "delete") -> int:
+        """Remove every source of a workspace, one transaction for all; returns how many."""
+        now_ms = self._clock.wall_ms()
+        return self._writer.run(
+            lambda connection: removal.delete_workspace(
+                connection, workspace, kind, self.device, now_ms
+            )
+        )
+
+    def forget_memory(self, workspace: str, memory_id: str) -> SourceId:
+        """
+        Delete one chunk for good, and the snapshot that would show its text.
+
+        The other chunks of the source stay, without what overlapped it. The
+        same text does not come back before `lift_fence`; a changed one does.
+
+        Returns:
+            The source, which has no full text now.
+
+        Raises:
+            NotKnown: No chunk has that id.
+        """
+        now_ms = self._clock.wall_ms()
+        return self._writer.run(
+            lambda connection: forgetting.forget_memory(
+                connection, self._codec, workspace, memory_id, self.device, now_ms
+            )
         )
 
     def lift_fence(self, source: SourceId) -> bool:

@@ -23,10 +23,14 @@ def replace_from(
     keep: int,
     chunks: Sequence[Chunk],
     change: int,
-    total_chars: int,
+    total_chars: int | None,
 ) -> None:
     """
     Put chunks in place of all rows of a source from ordinal `keep` on.
+
+    Args:
+        total_chars: Length of the text; None: there is no text that the chunks
+            have to cover.
 
     A row that would come back unchanged stays as it is: neither born nor died.
 
@@ -48,7 +52,8 @@ def replace_from(
             'SELECT "end" FROM chunks WHERE source = ? AND ordinal = ?',
             (row, keep - 1),
         )
-    if reached is None or (chunks[0].start > reached if chunks else reached != total_chars):
+    gap = reached is None or (chunks[0].start > reached if chunks else reached != total_chars)
+    if gap and total_chars is not None:
         raise IntegrityError("an update leaves a gap behind the chunks that it keeps")
     fresh: list[tuple[int, Chunk, bytes]] = []
     for ordinal, chunk in enumerate(chunks, keep):

@@ -137,6 +137,18 @@ class Reading(StoreCore):
             )
         return map(head_from, rows)
 
+    def sources_without_text(self, workspace: str | None = None) -> list[SourceId]:
+        """Sources of which only separate chunks are left."""
+        with self._reading() as connection:
+            found = all_of(
+                connection,
+                "SELECT s.workspace, s.project, s.key FROM sources AS s WHERE s.id NOT IN"
+                " (SELECT source FROM heads) AND s.workspace = coalesce(?, s.workspace)"
+                " ORDER BY s.workspace, s.key, s.project",
+                (plain_or_none(workspace),),
+            )
+        return [SourceId(*row) for row in found]
+
     def base_of(self, source: SourceId) -> BaseData | None:
         """What learning continues; opens the last blocks only."""
         with self._reading() as connection:

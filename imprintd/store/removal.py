@@ -13,8 +13,9 @@ from imprintd.errors import UsageError
 from imprintd.model.snapshot import Stamp
 from imprintd.model.source import SourceId
 from imprintd.store import chunkrows
-from imprintd.store.connection import Connection
-from imprintd.store.publish import drop_blocks, next_change
+from imprintd.store.blockrows import drop_blocks
+from imprintd.store.connection import Connection, all_of
+from imprintd.store.publish import next_change
 from imprintd.store.rows import head_of, plain, source_row
 from imprintd.store.schema import new_id
 
@@ -41,10 +42,27 @@ def delete_source(
     head = None if row is None else head_of(connection, row)
     change = next_change(connection)
     stamp = head.stamp if head else Stamp(now_ms, 0, device, b"\0" * 32)
-    _fence(connection, kind, source, b"", stamp, device, change, now_ms)
+    put_fence(connection, kind, source, b"", stamp, device, change, now_ms)
     if row is not None:
         _remove_rows(connection, row, change)
     return row is not None
+
+
+def delete_workspace(
+    connection: Connection, workspace: str, kind: str, device: str, now_ms: int
+) -> int:
+    """Remove every source of a workspace; returns how many there were."""
+    sources = [
+        SourceId(workspace, project, key)
+        for project, key in all_of(
+            connection,
+            "SELECT project, key FROM sources WHERE workspace = ? ORDER BY id",
+            (plain(workspace),),
+        )
+    ]
+    for source in sources:
+        delete_source(connection, source, kind, device, now_ms)
+    return len(sources)
 
 
 def exclude(connection: Connection, kind: str, value: str, now_ms: int, *, excluded: bool) -> None:
@@ -82,7 +100,7 @@ def renew_index_id(connection: Connection) -> str:
     return index_id
 
 
-def _fence(
+def put_fence(
     connection: Connection,
     kind: str,
     source: SourceId,
@@ -92,6 +110,7 @@ def _fence(
     change: int,
     now_ms: int,
 ) -> None:
+    """Keep a source, or for `forget` one text of it, from coming back."""
     connection.execute(
         "INSERT OR REPLACE INTO fences (kind, workspace, project, key, root, stamp_ms,"
         " stamp_counter, stamp_device, stamp_digest, change, created_ms)"

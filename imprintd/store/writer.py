@@ -34,7 +34,8 @@ class Writer:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._tasks: queue.Queue[_Task | None] = queue.Queue(QUEUE_MAX)
+        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._room = threading.Semaphore(QUEUE_MAX)
         self._closing = threading.Lock()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
@@ -80,21 +81,22 @@ class Writer:
 
     def _put(self, task: Callable[[Connection], T], *, transaction: bool, wait: bool) -> Future[T]:
         future: Future[T] = Future()
-        # the lock is held only while putting, so that nothing follows the last task
+        if not self._room.acquire(blocking=wait):
+            raise ResourceError(
+                f"{QUEUE_MAX} changes wait to be written", remedy="try again in a moment"
+            )
+        # nobody waits while holding this lock; it keeps tasks from following the last one
         with self._closing:
             if self._closed:
+                self._room.release()
                 raise ResourceError("the store is closed")
-            try:
-                self._tasks.put((task, future, transaction), block=wait)
-            except queue.Full:
-                raise ResourceError(
-                    f"{QUEUE_MAX} changes wait to be written", remedy="try again in a moment"
-                ) from None
+            self._tasks.put((task, future, transaction))
         return future
 
     def _run(self) -> None:
         while (item := self._tasks.get()) is not None:
             task, future, transaction = item
+            self._room.release()
             if not future.set_running_or_notify_cancel():
                 continue
             try:

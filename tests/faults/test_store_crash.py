@@ -173,9 +173,11 @@ def kills(tmp_path: Path, seeds: range) -> None:
         rest = child.stdout.read()
         child.wait()
         lines = [line for line in rest.splitlines(keepends=True) if line.endswith("\n")]
+        with opened(folder, read_only=True) as reader:
+            state = state_of(reader)
         with opened(folder) as store:
             assert store.was_unclean
-            state = state_of(store)
+            assert state_of(store) == state
         # the same dice give the same work: replay it to know what may be there
         expected: list[State] = []
         count = _steps_told(lines, folder, tmp_path, seed, expected)
