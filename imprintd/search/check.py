@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from imprintd.model.source import SourceId
-from imprintd.search.follow import Caches, digest_word
+from imprintd.search.entries import digest_word
+from imprintd.search.follow import Caches
 from imprintd.search.ports import Archive, Held
 
 

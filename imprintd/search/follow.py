@@ -18,11 +18,11 @@ from typing import Final
 import numpy as np
 
 from imprintd.errors import IntegrityError
+from imprintd.search.entries import entries_of
 from imprintd.search.index import Page, VectorIndex, from_halves
 from imprintd.search.lexical import Entry, Lexical, State
-from imprintd.search.ports import ERASED_SETTING, Archive, ChunkRow, PointRow
-from imprintd.search.table import Table, event_words
-from imprintd.search.words import bare_text, body_spans, fold_key, window_spans
+from imprintd.search.ports import ERASED_SETTING, Archive, PointRow
+from imprintd.search.table import Table
 
 ROWS_PAGE: Final = 2000
 POINTS_PAGE: Final = 4000
@@ -347,41 +347,6 @@ class Caches:
         self.vectors = VectorIndex(self._stored)
         self._change = self._last_point = self._swept = 0
         self._loaded = False
-
-
-def entries_of(chunk: ChunkRow) -> list[Entry]:
-    """A chunk's windows as the index of words takes them."""
-    content = chunk.content or ""
-    bodies = body_spans(content, chunk.start, chunk.events)
-    fold = fold_key(content, bodies)
-    digest = digest_word(chunk.content_digest)
-    events = event_words(chunk.events)
-    first = chunk.updated_ms if chunk.first_ms is None else chunk.first_ms
-    last = chunk.updated_ms if chunk.last_ms is None else chunk.last_ms
-    return [
-        Entry(
-            chunk.row,
-            chunk.source_row,
-            part,
-            fold,
-            digest,
-            bare_text(content, bodies, start, end),
-            chunk.source.workspace,
-            chunk.source.project,
-            chunk.client,
-            chunk.device,
-            chunk.language,
-            events,
-            first,
-            last,
-        )
-        for part, (start, end) in enumerate(window_spans(content))
-    ]
-
-
-def digest_word(digest: bytes) -> int:
-    """The first 63 bits of a content digest."""
-    return int.from_bytes(digest[:8], "big") >> 1
 
 
 def _as_page(points: Sequence[PointRow]) -> Page:

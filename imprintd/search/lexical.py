@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from imprintd.errors import IntegrityError
-from imprintd.search.words import Asking, humps, pairs, set_apart, spaced
+from imprintd.search.clauses import Clauses, Filter
+from imprintd.search.words import Asking, humps, set_apart, spaced
 
 T = TypeVar("T")
 
@@ -29,16 +30,10 @@ SCHEMA: Final = 1
 TOKEN_BYTES_MAX: Final = 96
 """Long enough for digests; longer tokens are encoded data."""
 
-TERMS_MAX: Final = 24
-"""Optional words of a question that are looked up: the rarest ones."""
-
 HEAP_BYTES: Final = 15_000_000
 """The least that a writer takes; it lives only while it writes."""
 
 HEAP_BYTES_BULK: Final = 48_000_000
-PART_BOOST: Final = 0.4
-"""A part of an identifier against the identifier in one piece."""
-
 _STATE: Final = "state"
 
 
@@ -90,20 +85,6 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
-    """What a hit must be; None: anything. Projects are exact names."""
-
-    workspace: str
-    projects: tuple[str, ...] | None = None
-    client: str | None = None
-    device: str | None = None
-    language: str | None = None
-    event: str | None = None
-    since_ms: int | None = None
-    until_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
     """A window that matches, best first; `score` is BM25."""
 
@@ -141,6 +122,7 @@ class Lexical:
             .build()
         )
         self._schema = self._make_schema()
+        self._clauses = Clauses(tantivy, self._schema, self.stems, self._frequency)
         self._index = self._guarded(self._open)
         self._searcher = self._guarded(self._index.searcher)
         self.state = self._guarded(self._read_state)
@@ -165,7 +147,7 @@ class Lexical:
         return index
 
     def _read_state(self) -> State:
-        hits = self._searcher.search(self._term("event", _STATE), 1, count=False).hits
+        hits = self._searcher.search(self._clauses.term("event", _STATE), 1, count=False).hits
         if not hits:
             return State()
         return State(**json.loads(self._searcher.doc(hits[0][1])[_STATE][0]))
@@ -251,7 +233,7 @@ class Lexical:
         Raises:
             IntegrityError: The folder cannot be read any more.
         """
-        return list(self._guarded(lambda: self._search(self._match(asking), wanted, limit)))
+        return list(self._guarded(lambda: self._search(self._clauses.match(asking), wanted, limit)))
 
     def among(self, asking: Asking, rows: Sequence[int]) -> list[Found]:
         """Likewise, of these rows alone; for exact scores of neighbours."""
@@ -264,7 +246,7 @@ class Lexical:
             return self._run(
                 t.Query.boolean_query(
                     [
-                        (t.Occur.Must, self._match(asking)),
+                        (t.Occur.Must, self._clauses.match(asking)),
                         (t.Occur.Must, t.Query.const_score_query(chosen, 0.0)),
                     ]
                 ),
@@ -283,7 +265,7 @@ class Lexical:
 
     def rows_of(self, source_row: int) -> dict[int, int]:
         """Rows that are held of a source, with the first 63 bits of their digests."""
-        return dict(self._guarded(lambda: self._digests(self._term("source", source_row))))
+        return dict(self._guarded(lambda: self._digests(self._clauses.term("source", source_row))))
 
     def rows(self) -> dict[int, int]:
         """All rows that are held, likewise."""
@@ -299,7 +281,8 @@ class Lexical:
         t = self._t
         parts = [(t.Occur.Must, match)]
         parts += [
-            (t.Occur.Must, t.Query.const_score_query(query, 0.0)) for query in self._filters(wanted)
+            (t.Occur.Must, t.Query.const_score_query(query, 0.0))
+            for query in self._clauses.filters(wanted)
         ]
         return self._run(t.Query.boolean_query(parts), limit)
 
@@ -315,79 +298,6 @@ class Lexical:
 
     def _column(self, name: str, places: list[Any]) -> list[Any]:
         return list(self._searcher.fast_field_values(name, places)) if places else []
-
-    def _term(self, field: str, value: Any) -> Any:
-        return self._t.Query.term_query(self._schema, field, value, "basic")
-
-    def _filters(self, wanted: Filter) -> list[Any]:
-        t = self._t
-        queries = [self._term("workspace", wanted.workspace)]
-        if wanted.projects is not None:
-            queries.append(
-                t.Query.term_set_query(self._schema, "project", list(wanted.projects))
-                if wanted.projects
-                else t.Query.empty_query()
-            )
-        for field in ("client", "device", "event"):
-            value = getattr(wanted, field)
-            if value is not None:
-                queries.append(self._term(field, value))
-        if wanted.language is not None:
-            queries.append(self._term("language", wanted.language.lower()))
-        for field, lower, upper in (
-            ("last", wanted.since_ms, None),
-            ("first", None, wanted.until_ms),
-        ):
-            if lower is not None or upper is not None:
-                queries.append(
-                    t.Query.range_query(self._schema, field, t.FieldType.Integer, lower, upper)
-                )
-        return queries
-
-    def _match(self, asking: Asking) -> Any:
-        t = self._t
-        optional: dict[tuple[str, ...], float] = {}
-
-        def want(stems: Sequence[str], boost: float) -> None:
-            key = tuple(stems)
-            if key:
-                optional[key] = max(boost, optional.get(key, 0.0))
-
-        for word in asking.words:
-            stems = self.stems(word)
-            want(stems, 1.0)
-            split = self.stems(" ".join(humps(word)))
-            if split != stems:
-                want(split, 1.0)
-            if len(stems) > 1:
-                for stem in stems:
-                    want((stem,), PART_BOOST)
-        for run in asking.runs:
-            for pair in pairs(run):
-                want(self.stems(spaced(pair)), 1.0)
-        for word in asking.joined:
-            # "user name" finds userName as well.
-            stems = self.stems(word)
-            if len(stems) == 1 and self._frequency(stems) > 0:
-                want(stems, PART_BOOST)
-        rarest = sorted(optional.items(), key=lambda item: self._frequency(item[0]))[:TERMS_MAX]
-        parts = [
-            (t.Occur.Should, t.Query.boost_query(self._clause(stems), boost))
-            for stems, boost in rarest
-        ]
-        required = [
-            (t.Occur.Must, self._clause(stems))
-            for phrase in asking.phrases
-            if (stems := self.stems(spaced(phrase)))
-        ]
-        if not parts and not required:
-            return t.Query.empty_query()
-        return t.Query.boolean_query(required + parts)
-
-    def _clause(self, stems: Sequence[str]) -> Any:
-        if len(stems) == 1:
-            return self._t.Query.term_query(self._schema, "body", stems[0], "freq")
-        return self._t.Query.phrase_query(self._schema, "body", list(stems))
 
     def _frequency(self, stems: Sequence[str]) -> int:
         return min(int(self._searcher.doc_freq("body", stem)) for stem in stems)

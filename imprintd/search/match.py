@@ -4,6 +4,7 @@ Where in a chunk the match is, and what is shown of it: pure given a tokenizer.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,6 +15,9 @@ from imprintd.search.words import body_spans, window_spans
 from imprintd.text.excerpt import excerpt
 
 EXCERPT_CHARS: Final = 400
+
+COMMON_HERE: Final = 8
+"""A word that stands more often in a region does not tell where to look."""
 
 Tokens = Callable[[str], Sequence[tuple[str, int, int]]]
 """A text's words as they are indexed, each with its span."""
@@ -75,7 +79,7 @@ def locate(
     if not events:
         if asked.role is not None or asked.kind is not None:
             return None
-        return _shown(content, base, None, 1.0, first, last, [(a, b) for _, _, a, b in found])
+        return _shown(content, base, None, 1.0, first, last, _telling(found))
     bodies = body_spans(content, base, events)
     scored = []
     for event, (low, high) in zip(events, bodies, strict=True):
@@ -94,8 +98,15 @@ def locate(
         return None
     score, _, _, event, (low, high), inside = max(chosen, key=lambda item: item[:2])
     share = score / top if top > 0 else 1.0
-    spans = [(a, b) for _, _, a, b in inside]
-    return _shown(content, base, event, share, max(low, first), min(high, last), spans)
+    low, high = max(low, first), min(high, last)
+    return _shown(content, base, event, share, low, high, _telling(inside))
+
+
+def _telling(found: Sequence[tuple[float, str, int, int]]) -> list[tuple[int, int]]:
+    """Spans of the words that are not everywhere in the region, else of all."""
+    counts = Counter(stem for _, stem, _, _ in found)
+    rare = [(a, b) for _, stem, a, b in found if counts[stem] <= COMMON_HERE]
+    return rare or [(a, b) for _, _, a, b in found]
 
 
 def _region(content: str, part: int | None, window: tuple[int, int] | None) -> tuple[int, int]:

@@ -13,16 +13,14 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from imprintd.model.event import KINDS, ROLES
 from imprintd.model.source import SourceId
-from imprintd.search.lexical import Filter, language_tags
-from imprintd.search.ports import Asked, ChunkRow, PointRow
+from imprintd.search.ports import ChunkRow, PointRow
 
 Mask = npt.NDArray[np.bool_]
 Ids = npt.NDArray[np.int64]
@@ -90,6 +88,7 @@ class Table:
         self.devices, self.languages = Names(), Names()
         self._lines: dict[tuple[int, int], list[int]] = {}
         self.dead = 0
+        self._counted = ((0, 0, 0), 0)
 
     def __len__(self) -> int:
         return len(self.row) - self.dead
@@ -169,6 +168,11 @@ class Table:
 
     # -- looking up
 
+    @property
+    def contents(self) -> int:
+        """How many contents have a code."""
+        return len(self._first_slot)
+
     def slot_of(self, row: int) -> int | None:
         """Slot of a row whose chunk lives."""
         at = bisect_left(self.row, row)
@@ -228,10 +232,10 @@ class Table:
         if not self.point:
             return np.empty(0, np.int64)
         living = np.zeros(len(self._first_slot), np.bool_)
-        living[_view(self.code, np.int32)[self._living()]] = True
-        lost = ~living[_view(self.point_code, np.int32)]
-        ids: Ids = _view(self.point, np.int64)[lost].copy()
-        for code in np.unique(_view(self.point_code, np.int32)[lost]).tolist():
+        living[view(self.code, np.int32)[self.living()]] = True
+        lost = ~living[view(self.point_code, np.int32)]
+        ids: Ids = view(self.point, np.int64)[lost].copy()
+        for code in np.unique(view(self.point_code, np.int32)[lost]).tolist():
             # Should the content come back, the store gives it new points.
             self._first_point[code] = NONE
         return ids
@@ -242,8 +246,12 @@ class Table:
 
     def unembedded(self) -> int:
         """Contents of live chunks that have no vector."""
-        codes = np.unique(_view(self.code, np.int32)[self._living()])
-        return int((_view(self._first_point, np.int32)[codes] == NONE).sum()) if codes.size else 0
+        state = (len(self.row), self.dead, len(self.point))
+        if state != self._counted[0]:
+            codes = np.unique(view(self.code, np.int32)[self.living()])
+            bare = view(self._first_point, np.int32)[codes] == NONE
+            self._counted = (state, int(bare.sum()))
+        return self._counted[1]
 
     def neighbours(self, slot: int, short: int) -> tuple[int | None, int | None]:
         """
@@ -281,8 +289,8 @@ class Table:
         line = self._lines.get(key)
         if line is None:
             members = np.flatnonzero(
-                (_view(self.workspace, np.int32) == key[0])
-                & (_view(self.project, np.int32) == key[1])
+                (view(self.workspace, np.int32) == key[0])
+                & (view(self.project, np.int32) == key[1])
             )
             single = [self.slots[p][0] for p in members.tolist() if len(self.slots[p]) == 1]
             line = sorted(
@@ -292,93 +300,12 @@ class Table:
             self._lines[key] = line
         return line
 
-    # -- filters
-
-    def wanted(self, asked: Asked) -> Filter:
-        """The filter of a question for the index of words."""
-        projects: tuple[str, ...] | None = None
-        if asked.project is not None:
-            folder = asked.project
-            projects = tuple(name for name in self.projects.names if in_project(name, folder))
-        event = None
-        if asked.role is not None or asked.kind is not None:
-            event = event_word(asked.role, asked.kind)
-        return Filter(
-            asked.workspace,
-            projects,
-            asked.client,
-            asked.device,
-            asked.language,
-            event,
-            asked.since_ms,
-            asked.until_ms,
-        )
-
-    def mask(self, asked: Asked) -> Mask:
-        """Slots that live and pass: bool (slots,). Roles and kinds: of some event."""
-        keep = self._kept(self.workspace, self.workspaces, lambda n: n == asked.workspace)
-        if asked.project is not None:
-            folder = asked.project
-            keep &= self._kept(self.project, self.projects, lambda n: in_project(n, folder))
-        if asked.client is not None:
-            keep &= self._kept(self.client, self.clients, lambda n: n == asked.client)
-        if asked.device is not None:
-            keep &= self._kept(self.device, self.devices, lambda n: n == asked.device)
-        if asked.language is not None:
-            tag = asked.language.lower()
-            keep &= self._kept(self.language, self.languages, lambda n: tag in language_tags(n))
-        mask: Mask = self._living() & keep[_view(self.place, np.int32)]
-        if asked.role is not None:
-            mask &= (_view(self.roles, np.uint16) >> ROLES.index(asked.role)) & 1 != 0
-        if asked.kind is not None:
-            mask &= (_view(self.kinds, np.uint16) >> KINDS.index(asked.kind)) & 1 != 0
-        if asked.since_ms is not None:
-            mask &= _view(self.last, np.int64) >= asked.since_ms
-        if asked.until_ms is not None:
-            mask &= _view(self.first, np.int64) <= asked.until_ms
-        return mask
-
-    def points_under(self, mask: Mask) -> Ids:
-        """Ids of the points whose content stands in a masked slot, ascending."""
-        codes = np.zeros(len(self._first_slot), np.bool_)
-        codes[_view(self.code, np.int32)[mask]] = True
-        ids: Ids = _view(self.point, np.int64)[codes[_view(self.point_code, np.int32)]].copy()
-        return ids
-
-    def _living(self) -> Mask:
+    def living(self) -> Mask:
+        """Which slots live: bool (slots,)."""
         living: Mask = np.frombuffer(bytes(self.alive), np.uint8) != 0
         return living
 
-    def _kept(self, column: array[int], names: Names, test: Callable[[str], bool]) -> Mask:
-        passing = np.zeros(len(names.names), np.bool_)
-        passing[names.where(test)] = True
-        kept: Mask = passing[_view(column, np.int32)]
-        return kept
 
-
-def in_project(project: str, asked: str) -> bool:
-    """Whether a project is the asked one, lies below it, or ends with its name."""
-    asked = asked.rstrip("/")
-    return (
-        project == asked
-        or project.startswith(asked + "/")
-        or project.replace("\\", "/").rstrip("/").endswith("/" + asked.lstrip("/"))
-    )
-
-
-def event_word(role: str | None, kind: str | None) -> str:
-    """How the index of words names events: `role`, `/kind` or `role/kind`."""
-    return (role or "") if kind is None else f"{role or ''}/{kind}"
-
-
-def event_words(events: Iterable[Any]) -> frozenset[str]:
-    """All such names of some events."""
-    words: set[str] = set()
-    for event in events:
-        words |= {event.role, f"/{event.kind}", f"{event.role}/{event.kind}"}
-    return frozenset(words)
-
-
-def _view(column: array[int], kind: Any) -> Any:
+def view(column: array[int], kind: Any) -> Any:
     """A column as numpy sees it, without a copy; not to be kept: it blocks growing."""
     return np.frombuffer(column, kind) if len(column) else np.empty(0, kind)
