@@ -116,7 +116,7 @@ class Client:
         content = None if body is None else json.dumps(body).encode("ascii")
         try:
             # refused before all was sent: the answer says why
-            with contextlib.suppress(BrokenPipeError):
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 connection.request(method, target, content, {"content-type": "application/json"})
             response = connection.getresponse()
         except (OSError, http.client.HTTPException) as error:

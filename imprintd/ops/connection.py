@@ -16,6 +16,9 @@ from imprintd.ops.http import REQUEST_BYTES_MAX, Response, error_response
 READ_BYTES: Final = 64 * 1024
 """Taken from the socket at once."""
 
+LINGER_S: Final = 1.0
+LINGER_BYTES_MAX: Final = 2 * 1024 * 1024
+
 
 class Peer:
     """
@@ -142,3 +145,22 @@ async def refuse(peer: Peer, response: Response) -> None:
         h11.Data(data=response.body),
         h11.EndOfMessage(),
     )
+    await _linger(peer)
+
+
+async def _linger(peer: Peer) -> None:
+    """
+    Let the other end finish sending, for a moment, so that it reads the answer.
+
+    A socket that is closed with unread bytes in it resets the connection.
+    """
+    if peer.writer.can_write_eof():
+        peer.writer.write_eof()
+    taken = 0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_S):
+            while taken < LINGER_BYTES_MAX:
+                data = await peer.reader.read(READ_BYTES)
+                if not data:
+                    return
+                taken += len(data)

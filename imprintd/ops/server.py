@@ -150,7 +150,7 @@ class OpsServer:
                 return
             if not self._admit(peer):
                 self.counts.refused_full += 1
-                await refuse(peer, problem(503, "busy", "too many connections"))
+                await refuse(peer, problem(503, "resource", "too many connections"))
                 return
             await self._converse(peer)
         except (OSError, TimeoutError, h11.ProtocolError):
@@ -190,19 +190,19 @@ class OpsServer:
                     request, route = await self._request(peer)
             except BadRequest as bad:
                 self.counts.bad_requests += 1
-                await refuse(peer, problem(bad.status, "bad-request", bad.message))
+                await refuse(peer, problem(bad.status, "usage", bad.message))
                 return
             except h11.RemoteProtocolError as bad:
                 self.counts.bad_requests += 1
                 # h11's words can quote the request; ours do not
                 await refuse(
                     peer,
-                    problem(bad.error_status_hint, "bad-request", "this is no HTTP request"),
+                    problem(bad.error_status_hint, "usage", "this is no HTTP request"),
                 )
                 return
             except TimeoutError:
                 self.counts.bad_requests += 1
-                await refuse(peer, problem(408, "slow", "the request took too long to arrive"))
+                await refuse(peer, problem(408, "usage", "the request took too long to arrive"))
                 return
             if request is None:
                 return

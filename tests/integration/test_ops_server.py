@@ -139,6 +139,8 @@ def test_a_client_gets_documents_errors_and_streams(home: Path) -> None:
         assert got == {"q": "ä b&c=\n", "n": 7}
         body = {"text": "x" * 900_000, "lone": "\ud800"}
         assert await _call(client, "post", "/v1/echo", body) == body
+        with pytest.raises(UsageError, match="100 bytes"):
+            await _call(client, "post", "/v1/small", {"text": "x" * 4_000_000})
         with pytest.raises(NotKnown) as unknown:
             await _call(client, "get", "/v1/unknown")
         assert unknown.value.remedy == "imprintd sources lists them"
