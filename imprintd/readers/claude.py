@@ -11,7 +11,7 @@ import orjson
 from imprintd.model.reading import Reading
 from imprintd.readers import claude_names
 from imprintd.readers.base import Identity, Ledger, SideFiles
-from imprintd.readers.claude_pass import STATE_VERSION, ClaudePass
+from imprintd.readers.claude_pass import COUNTED, STATE_VERSION, ClaudePass
 from imprintd.readers.lines import frame
 from imprintd.readers.memory import unpacked
 from imprintd.readers.tally import Tally
@@ -38,8 +38,16 @@ class ClaudeReader:
         side: SideFiles,
     ) -> Reading:
         """See `Reader.read`."""
-        framed = frame(data, final=final, salvage=salvage, is_record=claude_names.is_record)
+        framed = frame(
+            data,
+            final=final,
+            salvage=salvage,
+            is_record=claude_names.is_record,
+            counted=COUNTED,
+        )
         tally = Tally()
+        for kind, count in framed.passed.items():
+            tally.omit(COUNTED[kind], count)
         run = ClaudePass(unpacked(state, STATE_VERSION), tally, side, fresh=fresh)
         keys = [run.keys_of(record) for record in framed.records]
         wanted = [key for names in keys for key in names]

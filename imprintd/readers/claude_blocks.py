@@ -59,11 +59,6 @@ _KNOWN: Final = frozenset(
         "command_permissions",
         "date_change",
         "structured_output",
-        "auto_mode",
-        "auto_mode_exit",
-        "plan_mode",
-        "plan_mode_exit",
-        "plan_mode_reentry",
         "companion_intro",
         "goal_status",
         "read_truncation_notice",
@@ -72,15 +67,13 @@ _KNOWN: Final = frozenset(
         "output_style",
         "token_usage",
         "budget_usd",
-        "ultrathink_effort",
-        "ultracode_effort",
-        "ultra_effort",
         "compaction_reminder",
         "background_task_status",
         "teammate_mailbox",
         "team_context",
     }
 )
+_FAMILIES: Final = ("auto_mode", "plan_mode", "ultra")
 _ATTACHMENT_METADATA: Final = frozenset(
     {
         "type",
@@ -257,7 +250,7 @@ def attachment_text(given: dict[str, Any], tally: Tally) -> tuple[str, bool, boo
         elif type(value) is bool or type(value) is int or type(value) is float:
             continue
         rest[name] = value
-    known = is_file or kind in _KNOWN
+    known = is_file or kind in _KNOWN or (kind is not None and kind.startswith(_FAMILIES))
     if not rest:
         return "", is_file, known
     if len(rest) == 1:

@@ -23,10 +23,16 @@ STATE_VERSION: Final = 1
 _QUEUED_MAX: Final = 64
 _RECALLS_MAX: Final = 64
 
+COUNTED: Final = {
+    # a passing copy of what other records hold
+    "progress": "progress",
+    "file-history-snapshot": "metadata",
+    "file-history-delta": "metadata",
+}
+"""Records of which nothing is looked at, and what they are counted as."""
+
 _METADATA: Final = frozenset(
     {
-        "file-history-snapshot",
-        "file-history-delta",
         "permission-mode",
         "mode",
         "bridge-session",
@@ -130,9 +136,9 @@ class ClaudePass:
             self.tally.strange("not-an-object")
             return
         kind = record.get("type")
-        if kind == "progress":
-            # a passing copy of what other records hold
-            self.tally.omit("progress")
+        if type(kind) is str and kind in COUNTED:
+            # not let go by the framing: it shared its line with another record
+            self.tally.omit(COUNTED[kind])
             return
         if not self._has_project:
             cwd = record.get("cwd")

@@ -51,11 +51,10 @@ _CLAUDE_TAGS: Final = (
 _TYPED_TAGS: Final = ("command-args", "bash-input")
 """Markup around what the user typed after a slash command or `!`."""
 
-_CLAUDE_BLOCK: Final = re.compile(
+_CLAUDE_OPEN: Final = re.compile(
     r"(?:(?<=\n)|(?<=>)|\A)[ \t]*<("
     + "|".join(_CLAUDE_TAGS + _TYPED_TAGS)
-    + r")(?:\s[^<>]*)?>(.*?)</\1>",
-    re.DOTALL,
+    + r")(?:\s[^<>]{0,500})?>"
 )
 _BARE_MARK: Final = re.compile(r"\s*<(?:" + "|".join(_TYPED_TAGS) + r")(?:\s[^<>]*)?>")
 """The mark before typed words: part of a command's markup or nothing at all."""
@@ -115,13 +114,24 @@ def split_claude(text: str) -> tuple[Part, ...]:
         return (Part(typed=True, text=text),)
     spans: list[tuple[bool, int, int]] = []
     at = 0
-    for block in _CLAUDE_BLOCK.finditer(text):
-        spans.append((True, at, block.start()))
-        if block[1] in _TYPED_TAGS and block[2].strip():
-            spans += [(False, block.start(), block.start(2)), (True, *block.span(2))]
+    unclosed: set[str] = set()
+    mark = _CLAUDE_OPEN.search(text)
+    while mark:
+        tag = mark[1]
+        close = f"</{tag}>"
+        # a tag that is not closed once is closed nowhere after: looked for once
+        end = -1 if tag in unclosed else text.find(close, mark.end())
+        if end < 0:
+            unclosed.add(tag)
+            mark = _CLAUDE_OPEN.search(text, mark.end())
+            continue
+        spans.append((True, at, mark.start()))
+        at = end + len(close)
+        if tag in _TYPED_TAGS and text[mark.end() : end].strip():
+            spans += [(False, mark.start(), mark.end()), (True, mark.end(), end)]
         else:
-            spans.append((False, *block.span()))
-        at = block.end()
+            spans.append((False, mark.start(), at))
+        mark = _CLAUDE_OPEN.search(text, at)
     spans.append((True, at, len(text)))
     return _parts(text, spans)
 

@@ -7,6 +7,7 @@ the path that leads to it. Opaque data is left out and counted by kind.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final
@@ -23,6 +24,8 @@ _OPAQUE: Final = {
     "encrypted_index": "encrypted",
     "encrypted_stdout": "encrypted",
 }
+_WIDE_NUMBER: Final = re.compile(r"[\s:\[,-]\d{19}")
+_EXACT_CHARS_MAX: Final = 200_000
 _BINARY: Final = ("data", "base64", "blob")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_=\s-]+")
 _DECLARING: Final = ("media_type", "mediaType", "mimeType", "mime_type")
@@ -121,8 +124,12 @@ def parsed(text: str) -> Any:
     if text.lstrip()[:1] not in {"{", "["}:
         return None
     try:
-        value = orjson.loads(text)
-    except (orjson.JSONDecodeError, UnicodeEncodeError):
+        if len(text) < _EXACT_CHARS_MAX and _WIDE_NUMBER.search(text):
+            # orjson makes floats of whole numbers beyond 64 bits
+            value = json.loads(text)
+        else:
+            value = orjson.loads(text)
+    except (ValueError, RecursionError):
         return None
     return value if type(value) is dict or type(value) is list else None
 

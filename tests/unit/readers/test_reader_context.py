@@ -75,6 +75,13 @@ def test_claude(text: str, parts: list[Part]) -> None:
     assert list(split_claude(text)) == parts
 
 
+def test_thousands_of_marks_never_closed_are_looked_for_once() -> None:
+    text = "\n<system-reminder>\n<bash-stdout>" * 100_000
+    assert split_claude(text) == (typed(text.strip("\n")),)
+    closed = "\n<system-reminder>x</system-reminder>" * 50_000
+    assert split_claude(closed) == (injected(closed),)
+
+
 IDE = "# Context from my IDE setup:\n\n## Open tabs:\n- a.md\n\n## My request for Codex:\n"
 
 

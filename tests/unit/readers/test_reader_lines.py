@@ -32,8 +32,8 @@ def test_lines_are_records() -> None:
         (b"\0 \t\0\r\n", [], 1, 0),
         (b"  \r\n", [], 0, 0),
         (b'\0\0{"t":1}\n', [{"t": 1}], 1, 0),
-        (b'{"t":1}\0\0\0\n', [{"t": 1}], 0, 0),
-        (b'{"t":1}\0\0{"t":2}\n', [{"t": 1}, {"t": 2}], 0, 1),
+        (b'{"t":1}\0\0\0\n', [{"t": 1}], 1, 0),
+        (b'{"t":1}\0\0{"t":2}\n', [{"t": 1}, {"t": 2}], 1, 1),
         (b'{"t":1}{"t":2} {"t":3}\n', [{"t": 1}, {"t": 2}, {"t": 3}], 0, 1),
         (b'\xef\xbb\xbf{"t":1}\n', [{"t": 1}], 0, 0),
         (b'{"t":"\\ud800x"}\n', [{"t": "\ud800x"}], 0, 0),
@@ -77,6 +77,7 @@ def test_a_number_of_many_digits_is_read() -> None:
         (b'{"t":1}12', "several values that are not records"),
         (b'{"t":1,}', "expecting property name enclosed in double quotes"),
         (b"[" * 100_000, "nested too deeply"),
+        (b'{"t":"a\0\0\0b"}', "zero bytes inside a record"),
     ],
 )
 def test_what_would_lose_something_is_refused(line: bytes, why: str) -> None:
@@ -98,6 +99,7 @@ def test_what_would_lose_something_is_refused(line: bytes, why: str) -> None:
         (b'{"x":[{"t":5},{"t":6},', [], 22),
         (b'tail of something"}{"t":4}', [{"t": 4}], 19),
         (b"no record at all", [], 16),
+        (b'{"t":"a\0\0\0b"}{"t":8}', [{"t": 8}], 13),
         (b'{"t":"caf\xc3{"t":9}', [{"t": 9}], 12),
     ],
 )

@@ -116,6 +116,8 @@ def test_deep_values_keep_their_words_at_linear_cost() -> None:
         ("{a}", None),
         ("", None),
         ('{"a":"\ud800"}', None),
+        ('{"a":123456789012345678901234567890}', {"a": 123456789012345678901234567890}),
+        ('{"a":' + "9" * 5000 + "}", None),
     ],
 )
 def test_json_inside_strings(text: str, value: Any) -> None:

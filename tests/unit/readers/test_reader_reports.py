@@ -35,7 +35,7 @@ def test_a_crash_left_nuls_after_a_record_and_as_the_last_line() -> None:
     data += jsonl(claude_user(2, "b")) + b"\0" * 143_360 + b"\n"
     got = read(CLAUDE, data)
     assert bodies(got) == ["a", "b"]
-    assert got.coverage.zero_filled_lines == 1
+    assert got.coverage.zero_filled_lines == 2
 
 
 def test_nuls_in_the_middle_do_not_end_the_file() -> None:
