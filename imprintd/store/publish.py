@@ -53,7 +53,8 @@ def publish(
     _admit(connection, update)
     row = source_row(connection, update.source)
     head = head_of(connection, row) if row is not None else None
-    learned_again = _check_base(update, head)
+    _check_base(update, head)
+    learned_again = _is_learned_again(update, head, device)
     _check_shape(update, head)
     if head is not None and row is not None and _is_same(update, head):
         saved = _save_quietly(connection, update, row, head, learned_again=learned_again)
@@ -129,16 +130,22 @@ def _admit(connection: Connection, update: SnapshotUpdate) -> None:
             raise Refused("a part of this text was deleted on purpose", reason="forgotten")
 
 
-def _check_base(update: SnapshotUpdate, head: Head | None) -> bool:
-    """Refuse a stale update; True if the text was learned anew by a newer learner."""
+def _check_base(update: SnapshotUpdate, head: Head | None) -> None:
     held = head.version if head else None
-    if update.base_version == held:
-        return False
-    if update.base_version is None and head is not None and update.learner > head.learner:
-        return True
-    raise VersionReplaced(
-        f"source {update.source.key!r} changed while it was being learned",
-        remedy="learn it again",
+    if update.base_version != held:
+        raise VersionReplaced(
+            f"source {update.source.key!r} changed while it was being learned",
+            remedy="learn it again",
+        )
+
+
+def _is_learned_again(update: SnapshotUpdate, head: Head | None, device: str) -> bool:
+    """Whether a newer learner here read the source from its first byte: its ledger starts over."""
+    return (
+        head is not None
+        and update.learner > head.learner
+        and update.origin in {None, device}
+        and update.keep_blocks == update.keep_chunks == 0
     )
 
 

@@ -50,23 +50,28 @@ class Reading(StoreCore):
             UsageError: Several do; the message names some of them.
         """
         low = plain(prefix)
+        asked = None if project is None else plain(project).rstrip("/") or plain(project)
         with self._reading() as connection:
             found = all_of(
                 connection,
                 "SELECT id, key, project FROM sources WHERE workspace = :workspace"
                 " AND key >= :low AND key < :high AND substr(key, 1, :length) = :low"
-                " AND (:project IS NULL OR project = :project)"
-                " ORDER BY key <> :low, key, project LIMIT 12",
+                # as people name it: the folder, one above it, or its last names
+                " AND (:project IS NULL OR project = :project"
+                " OR :project <> '' AND (substr(project, 1, length(:project) + 1) = :project || '/'"
+                " OR substr(project, -length(:project) - 1) = '/' || :project))"
+                " ORDER BY key <> :low, project IS NOT :project, key, project LIMIT 12",
                 {
                     "workspace": plain(workspace),
                     "low": low,
                     "high": low + "\U0010ffff",
                     "length": len(low),
-                    "project": plain_or_none(project),
+                    "project": asked,
                 },
             )
             exact = [row for row in found if row[1] == low]
             candidates = exact or found
+            candidates = [row for row in candidates if row[2] == asked] or candidates
             if not candidates:
                 raise NotKnown(f"no source begins with {prefix!r}")
             if len(candidates) > 1:

@@ -151,12 +151,27 @@ def test_learning_anew_with_a_newer_learner_starts_the_ledger_over(store: Store)
     first = update_of(TEXT, learner=2, record_keys=(b"k" * 8, b"l" * 8))
     store.publish([first], None)
     rows = [row.row for row in store.chunks_of(1)]
-    anew = update_of(TEXT, learner=3, record_keys=(b"k" * 8,))
+    anew = update_of(TEXT, base_version=first.version, learner=3, record_keys=(b"k" * 8,))
     (head,) = store.publish([anew], None)
     assert (head.learner, head.version) == (3, anew.version)
     assert store.ledger_counts(SOURCE, [b"k" * 8, b"l" * 8]) == {b"k" * 8: 1}
     # cut the same way, every chunk stays the row it was
     assert [row.row for row in store.chunks_of(1)] == rows
+
+
+def test_a_stricter_rewriting_keeps_the_ledger(store: Store) -> None:
+    first = update_of(TEXT, record_keys=(b"k" * 8,))
+    store.publish([first], None)
+    stricter = update_of(
+        TEXT.replace("line 7", "[hidden]"),
+        base_version=first.version,
+        profile="p2",
+        record_keys=(b"l" * 8,),
+    )
+    (head,) = store.publish([stricter], None)
+    assert (head.profile, head.revision) == ("p2", 2)
+    assert "line 7 " not in store.text(head)
+    assert store.ledger_counts(SOURCE, [b"k" * 8, b"l" * 8]) == {b"k" * 8: 1, b"l" * 8: 1}
 
 
 def test_the_ledger_counts_every_taking(store: Store) -> None:
@@ -278,6 +293,14 @@ def test_a_unique_prefix_names_a_source(store: Store) -> None:
     assert store.resolve("default", "claude:aa1").source.key == "claude:aa1"
     assert store.resolve("default", "codex:z\U0010ffff").source.key == "codex:z\U0010ffff"
     assert store.resolve("default", "codex:zz", "/q").source.project == "/q"
+    store.publish([update_of(TEXT, source=SourceId("default", "/q/r", "codex:zz"))], None)
+    store.publish([update_of(TEXT, source=SourceId("default", "", "codex:zz"))], None)
+    assert store.resolve("default", "codex:zz", "/q/").source.project == "/q"
+    assert store.resolve("default", "codex:zz", "r").source.project == "/q/r"
+    assert store.resolve("default", "codex:zz", "").source.project == ""
+    assert store.resolve("default", "codex:zz", "q").source.project == "/q"
+    with pytest.raises(NotKnown):
+        store.resolve("default", "codex:zz", "/")
     with pytest.raises(UsageError, match=r"claude:aa1 .*claude:aa11 .*claude:ab"):
         store.resolve("default", "claude:a")
     with pytest.raises(UsageError, match="several"):
