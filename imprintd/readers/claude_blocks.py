@@ -212,7 +212,11 @@ def persisted(body: str, call: Any, side: SideFiles, tally: Tally) -> str:
     if stored is None:
         tally.omit("persisted_output")
         return body
-    text = stored.decode(errors="replace")
+    try:
+        # what was stored before may hold lone surrogates
+        text = stored.decode(errors="surrogatepass")
+    except UnicodeDecodeError:
+        text = stored.decode(errors="replace")
     if name.endswith(".json"):
         blocks = parsed(text)
         if type(blocks) is list and all(type(one) is dict and "type" in one for one in blocks):

@@ -125,6 +125,14 @@ class ClaudePass:
             block_keys(message, keys)
         return keys
 
+    @staticmethod
+    def leaf_of(record: Any) -> list[bytes]:
+        """Ledger key of the record that a summary speaks of."""
+        if type(record) is not dict or record.get("type") != "summary":
+            return []
+        leaf = record.get("leafUuid")
+        return [digest("uuid", leaf)] if type(leaf) is str else []
+
     def run(self, records: list[Any], keys: list[list[bytes]], known: Mapping[bytes, int]) -> None:
         """Map the records; `known` says what the source has already."""
         self._known = known
@@ -202,6 +210,9 @@ class ClaudePass:
         elif kind in _TITLES:
             field, rank = _TITLES[kind]
             title = record.get(field)
+            if kind == "summary" and not any(self.has(leaf) for leaf in self.leaf_of(record)):
+                # files begin with summaries of other conversations
+                title = None
             if type(title) is str and title.strip() and rank >= self._title_rank:
                 self.title, self._title_rank = title[:1000], rank
             self.tally.omit("metadata")

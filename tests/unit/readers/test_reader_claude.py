@@ -361,9 +361,19 @@ class TestTurns:
 
 
 class TestTitles:
+    def test_a_summary_of_another_conversation_is_no_title(self) -> None:
+        foreign = {"type": "summary", "summary": "foreign", "leafUuid": "u-99"}
+        early = {"type": "summary", "summary": "early", "leafUuid": "u-1"}
+        own = early | {"summary": "own"}
+        data = jsonl(foreign, early, claude_user(1, "a"), foreign)
+        assert read(CLAUDE, data).title is None
+        data += jsonl(own, foreign)
+        for cut in range(len(data)):
+            assert read(CLAUDE, data, [cut]).title == "own"
+
     def test_the_users_own_title_wins_over_later_ones(self) -> None:
         data = jsonl(
-            {"type": "summary", "summary": "one"},
+            {"type": "agent-name", "agentName": "one"},
             {"type": "custom-title", "customTitle": "two"},
             {"type": "ai-title", "aiTitle": "three"},
         )
