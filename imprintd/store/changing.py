@@ -15,7 +15,7 @@ from imprintd.model.snapshot import Head, Point, SnapshotUpdate
 from imprintd.model.source import SourceId
 from imprintd.store import forgetting, pointrows, removal
 from imprintd.store.connection import Connection, checkpoint
-from imprintd.store.feed import Feeds
+from imprintd.store.feed import DIED_FLOOR, Feeds
 from imprintd.store.publish import publish
 from imprintd.store.records import OwedContent
 from imprintd.store.rows import CURSOR_COLUMNS, cursor_values, path_bytes, plain, source_row
@@ -231,11 +231,24 @@ class Writing(Feeds):
         )
 
     def forget_died(self, change: int) -> int:
-        """Drop what is remembered of chunks that died up to a change all caches are past."""
+        """
+        Drop what is remembered of chunks that died up to a change all caches are past.
+
+        A cache that stands before `died_floor()` cannot catch up: it begins anew.
+
+        Returns:
+            How many rows were dropped.
+        """
 
         def task(connection: Connection) -> int:
             connection.execute("DELETE FROM died WHERE change <= ?", (change,))
-            return int(connection.changes())
+            dropped = int(connection.changes())
+            connection.execute(
+                "INSERT INTO settings (key, value) VALUES (:key, :change) ON CONFLICT (key)"
+                " DO UPDATE SET value = max(CAST(value AS INTEGER), CAST(:change AS INTEGER))",
+                {"key": DIED_FLOOR, "change": str(change)},
+            )
+            return dropped
 
         return self._writer.run(task)
 

@@ -39,6 +39,9 @@ _POINT_TABLES: Final = (
 )
 
 
+DIED_FLOOR: Final = "died_floor"
+
+
 class Feeds(StoreCore):
     """Rows for search, for embedding and for exchange with peers."""
 
@@ -76,6 +79,12 @@ class Feeds(StoreCore):
                     (change, after_row, limit),
                 )
             ]
+
+    def died_floor(self) -> int:
+        """Deaths up to this change are forgotten: a cache that stands before it begins anew."""
+        with self._reading() as connection:
+            floor = value_of(connection, "SELECT value FROM settings WHERE key = ?", (DIED_FLOOR,))
+        return int(floor or 0)
 
     def chunk_rows(
         self, head: Head, first: int = 0, count: int | None = None, *, content: bool = False

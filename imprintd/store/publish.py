@@ -8,6 +8,8 @@ an append does not depend on the length of what it continues.
 
 from __future__ import annotations
 
+from typing import Final
+
 from imprintd.errors import IntegrityError, Refused, VersionReplaced
 from imprintd.model.snapshot import (
     BLOCK_BYTES_MAX,
@@ -29,6 +31,15 @@ from imprintd.store.rows import (
     source_row,
 )
 from imprintd.store.spans import pack_coverage, pack_tail
+
+ERASED_SETTING: Final = "erased_change"
+"""Setting: the last change that took text away for good without a fence."""
+
+KEY_CHARS_MAX: Final = 1024
+PROJECT_CHARS_MAX: Final = 8192
+TITLE_CHARS_MAX: Final = 4096
+STATE_BYTES_MAX: Final = 8 * 1024 * 1024
+"""Longer ones come from a broken reader or a hostile peer."""
 
 
 def publish(
@@ -77,6 +88,9 @@ def publish(
     _save_points(connection, update, row, device)
     pointrows.owe(connection, row, change, rules, update.meta.updated_ms)
     chunkrows.drop_unused_contents(connection)
+    if head is not None and head.profile != update.profile and head.root != update.root:
+        # a stricter redaction took text away: caches of words must not keep it
+        note_erasure(connection, change)
     new = head_of(connection, row)
     assert new is not None
     return new
@@ -98,6 +112,14 @@ def save_cursor(connection: Connection, row: int, workspace: str, update: Snapsh
         )
 
 
+def note_erasure(connection: Connection, change: int) -> None:
+    """Say that a change took text away for good that no fence speaks of."""
+    connection.execute(
+        "INSERT OR REPLACE INTO settings (key, value) VALUES (?, ?)",
+        (ERASED_SETTING, str(change)),
+    )
+
+
 def is_excluded(connection: Connection, source: SourceId) -> bool:
     """Whether the user keeps this source out: its workspace, a folder above it, or itself."""
     parts = plain(source.project).rstrip("/").split("/")
@@ -115,6 +137,8 @@ def _admit(connection: Connection, update: SnapshotUpdate) -> None:
         raise Refused("the text is larger than 64 MiB", reason="text-too-large")
     if update.keep_chunks + len(update.chunks) > MANIFEST_ENTRIES_MAX:
         raise Refused("the manifest has too many entries", reason="too-many-chunks")
+    if _is_oversized(update):
+        raise Refused("a name, a title or the state of the reader is too long", reason="too-long")
     if is_excluded(connection, update.source):
         raise Refused("the user excluded this source", reason="excluded")
     source = update.source
@@ -128,6 +152,17 @@ def _admit(connection: Connection, update: SnapshotUpdate) -> None:
             raise Refused("this source was purged", reason="purged")
         if kind == "forget" and root == update.root:
             raise Refused("a part of this text was deleted on purpose", reason="forgotten")
+
+
+def _is_oversized(update: SnapshotUpdate) -> bool:
+    source, meta = update.source, update.meta
+    keys = (source.workspace, source.key, meta.client, meta.parent or "", meta.language or "")
+    return (
+        max(map(len, keys)) > KEY_CHARS_MAX
+        or len(source.project) > PROJECT_CHARS_MAX
+        or len(meta.title) > TITLE_CHARS_MAX
+        or len(update.state) > STATE_BYTES_MAX
+    )
 
 
 def _check_base(update: SnapshotUpdate, head: Head | None) -> None:

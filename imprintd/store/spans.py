@@ -169,8 +169,16 @@ def pack_coverage(coverage: Coverage) -> str:
 
 
 def unpack_coverage(text: str) -> Coverage:
-    """The coverage again."""
-    return Coverage(**json.loads(text))
+    """
+    The coverage again.
+
+    Raises:
+        IntegrityError: This is no coverage.
+    """
+    try:
+        return Coverage(**json.loads(text))
+    except (ValueError, TypeError) as error:
+        raise IntegrityError(f"stored coverage cannot be read: {type(error).__name__}") from None
 
 
 def _regular_ms(timestamp: str) -> int | None:

@@ -9,7 +9,7 @@ from store_support import SOURCE, SmallCodec, append_of, cursor_at, update_of
 
 from imprintd.errors import IntegrityError, NotKnown, Refused, UsageError, VersionReplaced
 from imprintd.model.snapshot import MANIFEST_ENTRIES_MAX, TEXT_BYTES_MAX, Head, Stamp
-from imprintd.model.source import SourceId
+from imprintd.model.source import SourceId, SourceMeta
 from imprintd.store import Store
 
 TEXT = "".join(f"line {n} of a conversation\n" for n in range(40))
@@ -61,6 +61,10 @@ def test_an_append_keeps_rows_and_replaces_the_last(store: Store) -> None:
         (TEXT + "and one more turn\n")[row.start : row.end] for row in born
     ]
     assert store.chunks_died_after(1, 100) == [(before[last], 2)]
+    assert store.died_floor() == 0
+    assert store.forget_died(2) == 1
+    assert store.forget_died(1) == 0
+    assert (store.died_floor(), store.chunks_died_after(0, 100)) == (2, [])
 
 
 def test_the_base_is_what_an_append_needs(store: Store, codec: SmallCodec) -> None:
@@ -172,6 +176,8 @@ def test_a_stricter_rewriting_keeps_the_ledger(store: Store) -> None:
     assert (head.profile, head.revision) == ("p2", 2)
     assert "line 7 " not in store.text(head)
     assert store.ledger_counts(SOURCE, [b"k" * 8, b"l" * 8]) == {b"k" * 8: 1, b"l" * 8: 1}
+    # caches of words hear that text was taken away
+    assert store.setting("erased_change") == "2"
 
 
 def test_the_ledger_counts_every_taking(store: Store) -> None:
@@ -220,6 +226,22 @@ def test_limits_are_named(store: Store) -> None:
     with pytest.raises(Refused) as many:
         store.publish([replace(update_of(TEXT), keep_chunks=MANIFEST_ENTRIES_MAX)], None)
     assert many.value.reason == "too-many-chunks"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"source": SourceId("default", "", "k" * 1025)},
+        {"source": SourceId("default", "p" * 8193, "k")},
+        {"meta": SourceMeta("claude", "t" * 4097)},
+        {"meta": SourceMeta("c" * 1025)},
+        {"state": bytes(8 * 1024 * 1024 + 1)},
+    ],
+)
+def test_what_is_too_long_is_refused(store: Store, wrong: dict[str, object]) -> None:
+    with pytest.raises(Refused) as refused:
+        store.publish([replace(update_of(TEXT), **wrong)], None)  # type: ignore[arg-type]
+    assert refused.value.reason == "too-long"
 
 
 def test_blocks_are_shared_and_go_with_their_last_user(store: Store) -> None:
