@@ -34,6 +34,9 @@ HEADER_CHARS_MAX: Final = 300
 PROBLEM_CHARS_MAX: Final = 300
 """Of one problem line, around the word that reports it."""
 
+_INSIDE_CHARS_MAX: Final = PROBLEM_CHARS_MAX + 20
+"""Of a problem inside a huge line, with its mark."""
+
 RUN_LINES_MIN: Final = 3
 
 _SCRAP_CHARS: Final = 40
@@ -107,18 +110,22 @@ def _view(header: str, body: str, size: int) -> str:
     last, closed = _whole_lines(items[first:][::-1], closing)
     last = len(items) - last
     opening_left, closing_left = opening - opened, closing - closed
-    shown: dict[int, str] = {}
-    if last - first == 1:
-        # one line is left between them: a huge one keeps its start and its end
-        left = opening_left + closing_left
-        if left >= _SCRAP_CHARS:
-            shown[first] = _clipped(items[first].text, left, tail=closing_left)
-    elif last > first:
-        if opening_left >= _SCRAP_CHARS:
-            shown[first] = _clipped(items[first].text, opening_left)
-        if closing_left >= _SCRAP_CHARS:
-            shown[last - 1] = _clipped(items[last - 1].text, closing_left)
     spare = size - opening - closing - len(head) - 2 * _GAP_CHARS - 4
+    parted: list[tuple[int, int, int | None]] = [
+        (first, opening_left, None),
+        (last - 1, closing_left, None),
+    ]
+    if last - first == 1:
+        # one line is left between them: it shows its start above and its end below
+        parted = [(first, opening_left + closing_left, closing_left)]
+    shown: dict[int, str] = {}
+    for index, left, tail in parted if last > first else []:
+        text = items[index].text
+        # a scrap of an ordinary line says little; of a huge one it is all there is
+        if left >= len(text) or (left >= _SCRAP_CHARS and len(text) > PROBLEM_CHARS_MAX):
+            problem = _hidden_problem(text, left, tail) if spare > _INSIDE_CHARS_MAX else ""
+            shown[index] = _clipped(text, left, tail, problem)
+            spare -= len(problem)
     _add_problems(items, range(first, last), shown, spare)
     parts = [head, *(i.text for i in items[:first])]
     gap = 0
@@ -188,17 +195,35 @@ def _gap(lines: int) -> str:
     return f"[… {lines} lines omitted …]" if lines else ""
 
 
-def _clipped(text: str, limit: int, tail: int | None = None) -> str:
-    """The start and the end of a text in at most `limit` characters."""
+def _clipped(text: str, limit: int, tail: int | None = None, problem: str = "") -> str:
+    """The start and the end in at most `limit` characters, and a problem between them."""
     if len(text) <= limit:
         return text
-    mark = f" [… {len(text) - limit} characters …] "
-    room = limit - len(mark)
-    if room < _SCRAP_CHARS:
+    start, end = _hidden(text, limit, tail)
+    if start == end:
         return text[: ends.whole(text, limit, 0)]
+    return f"{text[:start]} [… {len(text) - limit} characters …] {problem}{text[end:]}"
+
+
+def _hidden(text: str, limit: int, tail: int | None) -> tuple[int, int]:
+    """The stretch that a clipped text leaves out; empty where there is no room for both ends."""
+    room = limit - len(f" [… {len(text) - limit} characters …] ")
+    if room < _SCRAP_CHARS:
+        return 0, 0
     keep = min(room * 2 // 3, room // 3 if tail is None else tail)
-    start = ends.whole(text, room - keep, 0)
-    return text[:start] + mark + text[_from(text, len(text) - keep) :]
+    return ends.whole(text, room - keep, 0), _from(text, len(text) - keep)
+
+
+def _hidden_problem(text: str, limit: int, tail: int | None) -> str:
+    """The first error that clipping would hide: logs come as one line of JSON, too."""
+    if len(text) <= limit:
+        return ""
+    start, end = _hidden(text, limit, tail)
+    hidden = text[start:end]
+    match = _SEVERE.search(hidden.lower())
+    if match is None:
+        return ""
+    return _around(hidden, match.start(), PROBLEM_CHARS_MAX) + " [… more …] "
 
 
 def _around(text: str, at: int, limit: int) -> str:

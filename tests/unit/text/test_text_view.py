@@ -131,6 +131,26 @@ def test_one_huge_line_keeps_its_start_and_its_end() -> None:
     assert len(view) <= LIMITS.size_prose
 
 
+def test_a_problem_in_the_middle_of_a_huge_line_is_shown() -> None:
+    body = '{"log": "' + "xy " * 30_000 + "fatal: disk is full" + " zz" * 30_000 + '"}'
+    view = embedding_text(output(body), LIMITS)
+    assert "fatal: disk is full" in view
+    line = view.split("\n")[1]
+    assert (line[:9], line[-2:]) == (body[:9], body[-2:])
+    assert len(view) <= LIMITS.size_prose
+    quiet = embedding_text(output(body.replace("fatal", "final")), LIMITS)
+    assert len(view) - len(quiet) == len("… ") + 300 - 4 + len(" …") + len(" [… more …] ")
+
+
+def test_an_ordinary_line_at_the_edge_of_the_opening_is_no_scrap() -> None:
+    lines = distinct(900)
+    first = 2400 // len(lines[0] + "\n")
+    lines[first] = "a line that is too long by a little: error at the end of it"
+    view = embedding_text(output("\n".join(lines)), LIMITS).split("\n")
+    assert view[1 : first + 2] == lines[: first + 1]
+    assert not any(" characters …]" in line for line in view)
+
+
 def test_a_later_piece_is_reduced_without_a_header() -> None:
     lines = distinct(900)
     lines[400] = "panic: index out of range"
