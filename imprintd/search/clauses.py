@@ -58,6 +58,10 @@ class Clauses:
         """Documents whose field is exactly this."""
         return self._t.Query.term_query(self._schema, field, value, "basic")
 
+    def body(self, stem: str) -> Any:
+        """Windows that hold a stem, scored by BM25."""
+        return self._t.Query.term_query(self._schema, "body", stem, "freq")
+
     def match(self, asking: Asking) -> Any:
         """Windows that hold some of the words and all of the quoted phrases."""
         t = self._t
@@ -127,5 +131,5 @@ class Clauses:
 
     def _clause(self, stems: Sequence[str]) -> Any:
         if len(stems) == 1:
-            return self._t.Query.term_query(self._schema, "body", stems[0], "freq")
+            return self.body(stems[0])
         return self._t.Query.phrase_query(self._schema, "body", list(stems))

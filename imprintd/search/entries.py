@@ -4,10 +4,12 @@ From a chunk of the store to what the index of words takes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from imprintd.search.filters import event_words
 from imprintd.search.lexical import Entry
 from imprintd.search.ports import ChunkRow
-from imprintd.search.words import bare_text, body_spans, fold_key, window_spans
+from imprintd.search.words import bare_text, body_spans, day_words, fold_key, window_spans
 
 
 def entries_of(chunk: ChunkRow) -> list[Entry]:
@@ -26,7 +28,7 @@ def entries_of(chunk: ChunkRow) -> list[Entry]:
             part,
             fold,
             digest,
-            bare_text(content, bodies, start, end),
+            _text(chunk, content, bodies, start, end),
             chunk.source.workspace,
             chunk.source.project,
             chunk.client,
@@ -38,6 +40,18 @@ def entries_of(chunk: ChunkRow) -> list[Entry]:
         )
         for part, (start, end) in enumerate(window_spans(content))
     ]
+
+
+def _text(
+    chunk: ChunkRow, content: str, bodies: Sequence[tuple[int, int]], start: int, end: int
+) -> str:
+    """A window's text, and the days on which it was said."""
+    low, high = chunk.start + start, chunk.start + end
+    days = day_words(
+        event.timestamp for event in chunk.events if event.start < high and event.end > low
+    )
+    text = bare_text(content, bodies, start, end)
+    return f"{text}\n{days}" if days else text
 
 
 def digest_word(digest: bytes) -> int:

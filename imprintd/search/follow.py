@@ -20,7 +20,7 @@ import numpy as np
 from imprintd.errors import IntegrityError
 from imprintd.search.entries import entries_of
 from imprintd.search.index import Page, VectorIndex, from_halves
-from imprintd.search.lexical import Entry, Lexical, State
+from imprintd.search.lexical import SCHEMA, Entry, Lexical, State
 from imprintd.search.ports import ERASED_SETTING, Archive, PointRow
 from imprintd.search.table import Table
 
@@ -131,7 +131,8 @@ class Caches:
         state = self.words.state
         other_life = state.index_id not in ("", self._index_id)
         future = state.change > self._archive.change()
-        if other_life or future or self._erased_after(state) > state.erased:
+        older = state.schema != SCHEMA
+        if older or other_life or future or self._erased_after(state) > state.erased:
             self._new_words()
             with self.lock:
                 self._sweep()

@@ -24,7 +24,7 @@ from imprintd.search.words import Asking, humps, set_apart, spaced
 
 T = TypeVar("T")
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 """Part of the state; a folder of another schema is built anew."""
 
 TOKEN_BYTES_MAX: Final = 96
@@ -92,6 +92,14 @@ class Found:
     part: int
     fold: int
     score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A question as the library's queries: what matches and what must hold besides."""
+
+    match: Any
+    filters: tuple[Any, ...]
 
 
 class Lexical:
@@ -226,34 +234,48 @@ class Lexical:
             document.add_text("event", event)
         return document
 
-    def search(self, asking: Asking, wanted: Filter, limit: int) -> list[Found]:
+    def prepare(self, asking: Asking, wanted: Filter) -> Prepared:
+        """
+        A question ready to be asked.
+
+        Raises:
+            IntegrityError: The folder cannot be read any more.
+        """
+        return self._guarded(lambda: self._prepare(asking, wanted))
+
+    def _prepare(self, asking: Asking, wanted: Filter) -> Prepared:
+        t = self._t
+        filters = tuple(
+            (t.Occur.Must, t.Query.const_score_query(query, 0.0))
+            for query in self._clauses.filters(wanted)
+        )
+        return Prepared(self._clauses.match(asking), filters)
+
+    def search(self, prepared: Prepared, limit: int) -> list[Found]:
         """
         Windows that match, best first.
 
         Raises:
             IntegrityError: The folder cannot be read any more.
         """
-        return list(self._guarded(lambda: self._search(self._clauses.match(asking), wanted, limit)))
+        query = self._t.Query.boolean_query(
+            [(self._t.Occur.Must, prepared.match), *prepared.filters]
+        )
+        return self._guarded(lambda: self._run(query, limit))
 
-    def among(self, asking: Asking, rows: Sequence[int]) -> list[Found]:
-        """Likewise, of these rows alone; for exact scores of neighbours."""
+    def among(self, prepared: Prepared, rows: Sequence[int]) -> list[Found]:
+        """Likewise, of these rows alone, whatever the filter; for scores of neighbours."""
         if not rows:
             return []
         t = self._t
-
-        def work() -> list[Found]:
-            chosen = t.Query.term_set_query(self._schema, "row", list(rows))
-            return self._run(
-                t.Query.boolean_query(
-                    [
-                        (t.Occur.Must, self._clauses.match(asking)),
-                        (t.Occur.Must, t.Query.const_score_query(chosen, 0.0)),
-                    ]
-                ),
-                4 * len(rows),
-            )
-
-        return list(self._guarded(work))
+        chosen = t.Query.term_set_query(self._schema, "row", list(rows))
+        query = t.Query.boolean_query(
+            [
+                (t.Occur.Must, prepared.match),
+                (t.Occur.Must, t.Query.const_score_query(chosen, 0.0)),
+            ]
+        )
+        return self._guarded(lambda: self._run(query, 4 * len(rows)))
 
     def folds(self, rows: Sequence[int]) -> dict[int, int]:
         """Fold keys of rows; absent where a row is not indexed."""
@@ -265,26 +287,17 @@ class Lexical:
 
     def rows_of(self, source_row: int) -> dict[int, int]:
         """Rows that are held of a source, with the first 63 bits of their digests."""
-        return dict(self._guarded(lambda: self._digests(self._clauses.term("source", source_row))))
+        return self._guarded(lambda: self._digests(self._clauses.term("source", source_row)))
 
     def rows(self) -> dict[int, int]:
         """All rows that are held, likewise."""
-        return dict(self._guarded(lambda: self._digests(self._t.Query.all_query())))
+        return self._guarded(lambda: self._digests(self._t.Query.all_query()))
 
     def _digests(self, query: Any) -> dict[int, int]:
         hits = self._searcher.search(query, max(1, self._searcher.num_docs), count=False).hits
         places = [place for _, place in hits]
         pairs_ = zip(self._column("row", places), self._column("digest", places), strict=True)
         return {int(row): int(digest) for row, digest in pairs_ if row is not None}
-
-    def _search(self, match: Any, wanted: Filter, limit: int) -> list[Found]:
-        t = self._t
-        parts = [(t.Occur.Must, match)]
-        parts += [
-            (t.Occur.Must, t.Query.const_score_query(query, 0.0))
-            for query in self._clauses.filters(wanted)
-        ]
-        return self._run(t.Query.boolean_query(parts), limit)
 
     def _run(self, query: Any, limit: int) -> list[Found]:
         hits = self._searcher.search(query, limit, count=False).hits

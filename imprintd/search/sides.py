@@ -11,9 +11,8 @@ from typing import Final
 import numpy as np
 
 from imprintd.search import filters, fusion
-from imprintd.search.clauses import Filter
 from imprintd.search.follow import Caches
-from imprintd.search.lexical import Found
+from imprintd.search.lexical import Found, Prepared
 from imprintd.search.ports import Asked, Vector
 from imprintd.search.table import Mask
 from imprintd.search.words import Asking
@@ -60,25 +59,28 @@ class Sides:
         index, chosen = self._caches.words, filters.wanted(self._caches.table, asked)
         if asking.empty:
             return Side()
-        side = self._rolled_up(self._found(asking, chosen), mask)
+        prepared = index.prepare(asking, chosen)
+        side = self._rolled_up(self._found(prepared), mask)
         if not side.scores and asking.phrases:
-            loose = Asking((*asking.words, *asking.phrases), (), asking.runs)
-            side = self._rolled_up(index.search(loose, chosen, WINDOWS_FOUND), mask)
+            prepared = index.prepare(
+                Asking((*asking.words, *asking.phrases), (), asking.runs), chosen
+            )
+            side = self._rolled_up(self._found(prepared), mask)
             if side.scores:
                 notes.append("nothing holds the quoted words together")
         side.scores = fusion.leading(side.scores, side.folds.__getitem__)
         matching = set(side.scores)
-        self._with_neighbours(side, asking, mask)
+        self._with_neighbours(side, prepared, mask)
         if asked.mode == "lexical" or asking.phrases:
             # Words were asked for, so each hit has some of them.
             side.scores = {s: score for s, score in side.scores.items() if s in matching}
         return side
 
-    def _found(self, asking: Asking, wanted: Filter) -> list[Found]:
+    def _found(self, prepared: Prepared) -> list[Found]:
         """Enough windows that the same text in many places does not fill the list."""
         limit = WINDOWS_FOUND
         while True:
-            found = self._caches.words.search(asking, wanted, limit)
+            found = self._caches.words.search(prepared, limit)
             distinct = len({one.fold for one in found})
             if len(found) < limit or distinct >= WINDOWS_FOUND // 4 or limit >= WINDOWS_FOUND_MAX:
                 return found
@@ -95,7 +97,7 @@ class Sides:
                 side.folds[slot] = one.fold
         return side
 
-    def _with_neighbours(self, side: Side, asking: Asking, mask: Mask) -> None:
+    def _with_neighbours(self, side: Side, prepared: Prepared, mask: Mask) -> None:
         """Mix short chunks' scores with their neighbours', which may come in by it."""
         table = self._caches.table
         around = self._around(side.scores)
@@ -105,7 +107,7 @@ class Sides:
         if unknown:
             rows = [table.row[slot] for slot in unknown]
             everything = np.ones(len(mask), np.bool_)
-            more = self._rolled_up(self._caches.words.among(asking, rows), everything)
+            more = self._rolled_up(self._caches.words.among(prepared, rows), everything)
             for slot in unknown:
                 side.scores[slot] = more.scores.get(slot, 0.0)
                 if slot in more.parts:

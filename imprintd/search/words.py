@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -46,13 +46,26 @@ _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ALNUM: Final = re.compile(r"[^\W_]+")
 
 _STOP: Final = """
-    a about after all also an and any are as at be been before being but by can could did do does
-    doing done for from get got had has have having he her hers him his how i if in into is it its
-    just me might more most my no not of on one only or other our out over own please s same she
-    should so some such t than that the their them then there these they this those to too under
-    until up us very was we were what when where which while who whom whose why will with would
-    you your
+    a about am an and are as at be been being but by can could did do does for from had has have
+    he her him his how i if in into is it its me my of on or our s she should so t than that the
+    their them then there these they this those to us was we were what when where which who whom
+    whose why will with would you your
     """
+_DAY: Final = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?=T|\b)", re.ASCII)
+_MONTHS: Final = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
 STOP_WORDS: Final = frozenset(_STOP.split())
 
 
@@ -215,6 +228,19 @@ def bare_text(content: str, bodies: Sequence[tuple[int, int]], start: int, end: 
         if first < end and last > start
     ]
     return "\n".join(parts)
+
+
+def day_words(timestamps: Iterable[str | None]) -> str:
+    """
+    The first and the last day of some ISO timestamps in words: `5 November 2026`.
+
+    People ask for what was said in November; headers are not indexed.
+    """
+    days = sorted(match[0] for one in timestamps if one and (match := _DAY.match(one)))
+    return " ".join(
+        f"{int(day[8:])} {_MONTHS[int(day[5:7]) - 1]} {day[:4]}"
+        for day in dict.fromkeys((*days[:1], *days[-1:]))
+    )
 
 
 def fold_key(content: str, bodies: Sequence[tuple[int, int]]) -> int:

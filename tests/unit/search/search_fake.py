@@ -60,7 +60,9 @@ class PointRow:
     vector: bytes
 
 
-def said(body: str, role: str = "user", kind: str = "message", timestamp: str | None = None):
+def said(
+    body: str, role: str = "user", kind: str = "message", timestamp: str | None = None
+) -> Event:
     return Event(role, kind, body, 1, timestamp)  # type: ignore[arg-type]
 
 

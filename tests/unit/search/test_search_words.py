@@ -1,5 +1,6 @@
 """What is indexed and what is asked: pure."""
 
+import itertools
 import re
 
 import pytest
@@ -13,6 +14,7 @@ from imprintd.search.words import (
     ask,
     bare_text,
     body_spans,
+    day_words,
     fold_key,
     humps,
     pairs,
@@ -27,10 +29,10 @@ from imprintd.text.canonical import render_all
     ("text", "expected"),
     [
         ("Where is the retry logic?", Asking(("retry", "logic?"))),
-        ("to be or not to be", Asking(("to", "be", "or", "not"))),
-        ("it's what I didn't see", Asking(("see",))),
+        ("what is this about", Asking(("what", "is", "this", "about"))),
+        ("it's what I didn't see", Asking(("didn't", "see"))),
         ('say "never gonna" twice', Asking(("say", "twice"), ("never gonna",))),
-        ("“curly quotes” too", Asking((), ("curly quotes",))),
+        ("“curly quotes” of it", Asking((), ("curly quotes",))),
         ('an odd " quote', Asking(("odd", "quote"))),
         ("field:value AND x* (y OR", Asking(("field:value", "x*", "(y"))),
         ("src/a/b.py snake_case E1234", Asking(("src/a/b.py", "snake_case", "E1234"))),
@@ -93,7 +95,7 @@ def test_windows_cover_a_content_and_stay_small(content: str) -> None:
 
     assert spans[0][0] == 0
     assert spans[-1][1] == len(content)
-    assert all(a[1] > b[0] for a, b in zip(spans, spans[1:], strict=False))
+    assert all(a[1] > b[0] for a, b in itertools.pairwise(spans))
     assert all(b - a <= WINDOW_CHARS_MAX for a, b in spans)
     assert all(a < b for a, b in spans) or not content
 
@@ -132,6 +134,14 @@ def test_a_header_at_a_cut_event_is_still_left_out() -> None:
     bodies = body_spans(text[:200], 0, [clipped])
 
     assert re.match("word word", bare_text(text[:200], bodies, 0, 200))
+
+
+def test_days_become_words() -> None:
+    assert day_words(
+        ["2026-11-05T09:00:00.000Z", None, "nonsense", "2026-13-01", "2026-11-30T00:00:00+01:00"]
+    ) == ("5 November 2026 30 November 2026")
+    assert day_words(["2026-01-01T00:00:00Z", "2026-01-01T09:00:00Z"]) == "1 January 2026"
+    assert day_words([]) == ""
 
 
 def test_the_same_said_at_another_time_folds() -> None:
