@@ -55,7 +55,6 @@ class Inbound:
         need: Items not yet durably staged.
         staging: Items handed to the stage, not yet answered.
         prefixes: Own bytes that an offered block may start with.
-        turn: Of the last ACCEPT or CREDIT.
         frames: DATA frames staged since the last of them.
         credit_at_s: When the next is due, None while nothing came.
         stalled_at_s: When silence counts as loss.
@@ -72,7 +71,6 @@ class Inbound:
     prefixes: dict[int, bytes]
     stalled_at_s: float
     staging: Items = field(default_factory=Items)
-    turn: int = 0
     frames: int = 0
     credit_at_s: float | None = None
     stalls: int = 0
@@ -143,6 +141,8 @@ class Peer:
         settled: Last number that was acknowledged, durably.
         change: Last number it said it has.
         refused: Versions that are not to be asked for again on this link.
+        turns: ACCEPTs and CREDITs so far; one that comes late is known by it,
+            also where a transfer was given up and begun again.
     """
 
     name: str
@@ -162,6 +162,7 @@ class Peer:
     refused: dict[bytes, bytes] = field(default_factory=dict)
     reconciliation: Reconciliation | None = None
     rounds: int = 0
+    turns: int = 0
     reconcile_at_s: float = 0.0
     summary_at_s: float = 0.0
     pull_at_s: float = 0.0

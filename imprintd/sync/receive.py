@@ -14,14 +14,14 @@ from typing import Final
 from imprintd.errors import RemoteProtocolError
 from imprintd.sync import effects, wants
 from imprintd.sync.events import Checked, Committed, Refused, Staged
-from imprintd.sync.heads import Verdict, judge
+from imprintd.sync.heads import Verdict
 from imprintd.sync.inventory import source_key
+from imprintd.sync.opening import block_or_page, judged, opened, prefixes
 from imprintd.sync.peer import Inbound, Peer, Turn
 from imprintd.sync.ranges import Items
 from imprintd.wire import limits, messages
-from imprintd.wire.codec import inflate
 from imprintd.wire.offer import transcript, transfer_id, version_hash
-from imprintd.wire.pages import decode_page, decode_points
+from imprintd.wire.pages import decode_points
 
 CREDIT_FRAMES: Final = 4
 CREDIT_S: Final = 0.1
@@ -60,7 +60,7 @@ def _begin(turn: Turn, peer: Peer, transfer: bytes, offer: messages.Offer) -> No
         turn.out.append(effects.Discard(transfer))
         wants.refuse(turn, peer, offer.key)
         return
-    verdict = _judged(turn, offer, None)
+    verdict = judged(turn, offer, None)
     if verdict.action != "take":
         _without_data(turn, peer, transfer, offer, verdict)
         return
@@ -76,15 +76,16 @@ def _begin(turn: Turn, peer: Peer, transfer: bytes, offer: messages.Offer) -> No
         offer,
         "filling",
         need,
-        _prefixes(turn, offer, need),
+        prefixes(turn, offer, need),
         turn.now.elapsed_s + STALL_S,
     )
     peer.inbound[transfer] = inbound
+    peer.turns += 1
     turn.send(
         peer,
         messages.Accept(
             transfer,
-            inbound.turn,
+            peer.turns,
             need.ranges(limits.NEED_RANGES_MAX),
             tuple(
                 messages.Prefix(item, len(plain), hashlib.sha256(plain).digest())
@@ -96,34 +97,6 @@ def _begin(turn: Turn, peer: Peer, transfer: bytes, offer: messages.Offer) -> No
     )
     if not need:
         _check(turn, peer, inbound)
-
-
-def _judged(turn: Turn, offer: messages.Offer, transfer: bytes | None) -> Verdict:
-    """The verdict on an offer against the head of now; final once its bytes are here."""
-    journal = turn.journal
-    own = journal.describe(offer.source, offer.key)
-    return judge(
-        own,
-        offer,
-        device=journal.device,
-        wall_ms=turn.now.wall_ms,
-        own_block=lambda at: None if own is None else journal.block(offer.source, own.stamp, at),
-        offered_block=(
-            None if transfer is None else lambda at: journal.arrived(transfer, offer, at)
-        ),
-    )
-
-
-def _prefixes(turn: Turn, offer: messages.Offer, need: Items) -> dict[int, bytes]:
-    """The own open last block, where the offered block in its place may start with it."""
-    own = turn.journal.describe(offer.source, offer.key)
-    if own is None or not own.blocks:
-        return {}
-    last = len(own.blocks) - 1
-    if last not in need or offer.blocks[last].size <= own.blocks[last].size:
-        return {}
-    plain = turn.journal.block(offer.source, own.stamp, last)
-    return {last: plain} if plain else {}
 
 
 def _without_data(
@@ -165,32 +138,13 @@ def on_data(turn: Turn, peer: Peer, message: messages.Data) -> None:
         peer.ignored += 1
         return
     try:
-        plain = _item(inbound, message)
+        plain = block_or_page(inbound, message)
     except RemoteProtocolError as error:
         _strike(turn, peer, inbound, error)
         return
     inbound.staging.add(item)
     _heard(turn, inbound)
     turn.out.append(effects.Stage(peer.name, inbound.transfer, inbound.offer, item, plain))
-
-
-def _item(inbound: Inbound, message: messages.Data) -> bytes:
-    offer = inbound.offer
-    plain = _opened(message)
-    if message.item >= offer.first_page:
-        if message.item >= offer.first_point or message.offset:
-            raise RemoteProtocolError("item is no block and no page")
-        decode_page(plain)
-        return plain
-    if message.offset:
-        prefix = inbound.prefixes.get(message.item, b"")
-        if len(prefix) != message.offset:
-            raise RemoteProtocolError("suffix of a prefix that was not named")
-        plain = prefix + plain
-    block = offer.blocks[message.item]
-    if len(plain) != block.size or hashlib.sha256(plain).digest() != block.digest:
-        raise RemoteProtocolError("block is not the one that was offered")
-    return plain
 
 
 def on_points(turn: Turn, peer: Peer, message: messages.Points) -> None:
@@ -207,7 +161,7 @@ def on_points(turn: Turn, peer: Peer, message: messages.Points) -> None:
         _strike(turn, peer, inbound, RemoteProtocolError("points that were not asked for"))
         return
     try:
-        points = decode_points(_opened(message), message.rules)
+        points = decode_points(opened(message), message.rules)
     except RemoteProtocolError as error:
         _strike(turn, peer, inbound, error)
         return
@@ -217,13 +171,6 @@ def on_points(turn: Turn, peer: Peer, message: messages.Points) -> None:
     turn.out.append(
         effects.StagePoints(peer.name, inbound.transfer, inbound.offer, message.items, points)
     )
-
-
-def _opened(message: messages.Data | messages.Points) -> bytes:
-    plain = inflate(message.packed, message.size)
-    if hashlib.sha256(plain).digest() != message.digest:
-        raise RemoteProtocolError("frame does not match its digest")
-    return plain
 
 
 def _heard(turn: Turn, inbound: Inbound) -> None:
@@ -259,14 +206,14 @@ def on_staged(turn: Turn, peer: Peer, event: Staged) -> None:
 
 def credit(turn: Turn, peer: Peer, inbound: Inbound, *, again: bool = False) -> None:
     """Say what is still needed, which is what moves the sender's window."""
-    inbound.turn += 1
+    peer.turns += 1
     inbound.frames = 0
     inbound.credit_at_s = None
     turn.send(
         peer,
         messages.Credit(
             inbound.transfer,
-            inbound.turn,
+            peer.turns,
             inbound.need.ranges(limits.NEED_RANGES_MAX),
             limits.WINDOW_FRAMES,
             limits.WINDOW_BYTES,
@@ -320,7 +267,7 @@ def on_done(turn: Turn, peer: Peer, message: messages.Done) -> None:
 
 def _publish(turn: Turn, peer: Peer, inbound: Inbound) -> None:
     offer = inbound.offer
-    verdict = _judged(turn, offer, inbound.transfer)
+    verdict = judged(turn, offer, inbound.transfer)
     if verdict.action != "take":
         _without_data(turn, peer, inbound.transfer, offer, verdict)
         return

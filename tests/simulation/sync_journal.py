@@ -186,6 +186,7 @@ class Journal:
 
     def _put(self, source: SourceId, offer: Offer, text: str, chunks: tuple[Chunk, ...]) -> Head:
         old = self.heads.get(source)
+        assert old is None or old.offer.stamp < offer.stamp, "a head went down in the order"
         self.moves.append((source, None if old is None else old.text, text))
         self.last += 1
         head = self.heads[source] = Head(offer, text, chunks, self.last)

@@ -116,7 +116,7 @@ def test_seed_converges_without_a_half_or_older_head(seed: int) -> None:
         world.learn(name, source, _words(world.random, f"{name}0"), f"{name}0{source.key}")
     world.connect_all()
 
-    _life(world, 40)
+    _life(world, 32)
     # ahead clocks hold back what they stamped; time heals them for this test
     for node in world.nodes.values():
         node.skew_ms = 3_600_000
