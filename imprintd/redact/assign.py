@@ -27,7 +27,9 @@ ASSIGN: Final = f"{STEM}{_TAIL}{_CLOSE}[ \\t]{{0,40}}(?:[?+]?=|:|->|\\|\\||\\?\\
 CALL: Final = f"{STEM}{_TAIL}\\((?:\\s{{0,8}})\\\\{{0,15}}[\"'`]"
 COMMA: Final = f"{STEM}{_TAIL}\\\\{{0,15}}[\"'`]\\s{{0,2}},\\s{{0,8}}[@$bru]?\\\\{{0,15}}[\"'`]"
 MARKUP: Final = f"{STEM}{_TAIL}\\\\{{0,15}}[\"']?(?: [^<>\\n]{{0,60}})?>\\s{{0,24}}[^<\\s]"
-COLUMN: Final = f"{STEM}{_TAIL}[`*\"']{{0,3}}[ \\t]{{0,20}}(?:\\|[ \\t]{{0,20}}|\\t|\\\\t)[`\"']?[^\\s|-]"
+COLUMN: Final = (
+    f"{STEM}{_TAIL}[`*\"']{{0,3}}[ \\t]{{0,20}}(?:\\|[ \\t]{{0,20}}|\\t|\\\\t)[`\"']?[^\\s|-]"
+)
 FLAG: Final = f"-[\\w-]{{0,24}}{STEM}[\\w-]{{0,24}}[ \\t]{{1,4}}[^\\s|]"
 WORD: Final = f"(?:{STEM}{_TAIL})[ \\t]{{1,4}}(?:is|was|:is|equals?)[ \\t:]{{1,4}}[^\\s]"
 FIELD: Final = "(?:value|string|secretstring)\\\\{0,15}[\"'`]?[ \\t]{0,20}[:=>]"
@@ -35,8 +37,12 @@ FIELD: Final = "(?:value|string|secretstring)\\\\{0,15}[\"'`]?[ \\t]{0,20}[:=>]"
 _NAME: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$-"
 _BACK: Final = 96
 _BEFORE: Final = 48
-_SPACED: Final = re.compile(rb"(?i)\b(api|access|auth|authentication|secret|private|activation|license|consumer|master|account|security|encryption)[ ]\Z")
-_SEPARATORS: Final = re.compile(rb"[ \t]*(?:=>|:=|->|={1,3}|!==?|[?+]=|\|\||\?\?|or\b|::?|[>])?[ \t]*")
+_SPACED: Final = re.compile(
+    rb"(?i)\b(api|access|auth|authentication|secret|private|activation|license|consumer|master|account|security|encryption)[ ]\Z"
+)
+_SEPARATORS: Final = re.compile(
+    rb"[ \t]*(?:=>|:=|->|={1,3}|!==?|[?+]=|\|\||\?\?|or\b|::?|[>])?[ \t]*"
+)
 _TYPED: Final = re.compile(
     rb"[ \t]*[A-Za-z_][\w.]*(?:[<\[][\w., <>?|\[\]]{0,40}[>\]])?\??(?:[ \t]*\|[ \t]*\w+)?[ \t]*:?=[ \t]*(?=[\"'`(bru@$])"
 )
@@ -58,6 +64,7 @@ _PAIRED: Final = re.compile(
     rb"([\w.-]{2,64})\\{0,15}[\"'`]?\s{0,8}[,;}]?(?:</(?:key|name)>)?(?:\\+[nrt]|\s){0,40}(?:[<{-]{0,2}\s{0,8})\\{0,15}[\"'`]?"
     rb"(?:[\w-]{0,20}?)\Z"
 )
+_BETWEEN: Final = re.compile(rb"[,;{>\n\\]")
 _OWNER: Final = re.compile(
     rb"([\w.-]{2,64})\\{0,15}[\"'`]?\s{0,8}[:=]\s{0,8}\{(?:\\+[nrt]|\s){0,60}"
     rb"(?:\\{0,15}[\"'`]?(?:type|sensitive|description)\\{0,15}[\"'`]?\s{0,8}[:=][^\n{}]{0,80}\n\s{0,40}){0,3}\\{0,15}[\"'`]?\Z"
@@ -98,7 +105,9 @@ def _opens_line(before: bytes) -> bool:
         before.rfind(b"\\n") + 1,
         before.rfind(b"\\r") + 1,
     )
-    return (place >= 0 or len(before) < _BEFORE) and _LINE_START.match(before, place + 1) is not None
+    return (place >= 0 or len(before) < _BEFORE) and _LINE_START.match(
+        before, place + 1
+    ) is not None
 
 
 def assignment(data: bytes, at: int, out: list[Found]) -> int:
@@ -122,7 +131,9 @@ def assignment(data: bytes, at: int, out: list[Found]) -> int:
     config = _opens_line(before) and not (
         sign == b"=" and data[separator + 1 : separator + 2] == b" " and name != name.upper()
     )
-    query = before[-1:] in {b"?", b"&", b";"} or before.endswith((b"u0026", b"%26", b"%3F", b"&amp;"))
+    query = before[-1:] in {b"?", b"&", b";"} or before.endswith(
+        (b"u0026", b"%26", b"%3F", b"&amp;")
+    )
     flag = before.endswith(b"-") or name.startswith("-")
     return _value(data, after, promised, out, config=config or flag, query=query)
 
@@ -230,7 +241,12 @@ def markup(data: bytes, at: int, out: list[Found]) -> int:
     if not promised and head[opening:] == b"<string":
         return at
     end = data.find(b"<", bracket, bracket + literal.VALUE_MAX)
-    if promised and end > 0 and data[end + 1 : end + 2] == b"/" and b"\n" not in data[bracket + 1 : end].strip():
+    if (
+        promised
+        and end > 0
+        and data[end + 1 : end + 2] == b"/"
+        and b"\n" not in data[bracket + 1 : end].strip()
+    ):
         found = literal.Literal(bracket + 1, end, quoted=True)
         take(data, found, promised, out, config=True)
     return at
@@ -253,7 +269,16 @@ def column(data: bytes, at: int, out: list[Found]) -> int:
 def flag(data: bytes, at: int, out: list[Found]) -> int:
     """`--name value`: the value's first byte stands just before `at`."""
     name, start = name_before(data, at - 1)
-    if not name.startswith("-") or data[max(0, start - 1) : start] not in {b"", b" ", b"\t", b"\n", b'"', b"'", b"[", b"("}:
+    if not name.startswith("-") or data[max(0, start - 1) : start] not in {
+        b"",
+        b" ",
+        b"\t",
+        b"\n",
+        b'"',
+        b"'",
+        b"[",
+        b"(",
+    }:
         return at
     promised = promise(name)
     found = literal.read(data, at - 1) if promised and promised != "loose" else None
@@ -268,8 +293,9 @@ def field(data: bytes, at: int, out: list[Found]) -> int:
     around it: `- name: X / value: Y`, `"x": {"value": "Y"}`.
     """
     name, start = name_before(data, at - 1)
-    base = max(0, start - 320)
-    before = data[base:start]
+    before = data[max(0, start - 240) : start]
+    if _BETWEEN.search(before, max(0, len(before) - 64)) is None:
+        return at
     owner = _PAIRED.search(before) or _OWNER.search(before)
     if owner is None:
         return at

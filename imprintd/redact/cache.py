@@ -50,7 +50,10 @@ def private(folder: Path) -> Path:
 
 def processor() -> str:
     """What a compiled database depends on besides its rules: the processor's abilities."""
-    with contextlib.suppress(OSError), Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as lines:
+    with (
+        contextlib.suppress(OSError),
+        Path("/proc/cpuinfo").open(encoding="ascii", errors="replace") as lines,
+    ):
         for line in lines:
             if line.startswith(("flags", "Features")):
                 return line

@@ -39,7 +39,8 @@ class Plain:
         if b"\\" in data:
             codes += [code.span() for code in _SPELLED.finditer(data)]
             codes.sort()
-        for start, end in codes:
+        for begin, end in codes:
+            start = begin
             while start > last and data[start - 1] == 92 and data[start] == 92:
                 start -= 1  # the backslashes of a deeper escape
             if start < last:

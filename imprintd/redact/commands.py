@@ -37,34 +37,139 @@ class Phrase:
 
 
 PHRASES: Final[tuple[Phrase, ...]] = (
-    Phrase("password", "\\bmysql(?:dump|admin|import|sh)?[ \\t]", f"mysql\\w*{_GAP}-p{_ARG}", strict=True),
-    Phrase("password", "\\bmariadb(?:-dump|-admin)?[ \\t]", f"mariadb[\\w-]*{_GAP}-p{_ARG}", strict=True),
+    Phrase(
+        "password",
+        "\\bmysql(?:dump|admin|import|sh)?[ \\t]",
+        f"mysql\\w*{_GAP}-p{_ARG}",
+        strict=True,
+    ),
+    Phrase(
+        "password",
+        "\\bmariadb(?:-dump|-admin)?[ \\t]",
+        f"mariadb[\\w-]*{_GAP}-p{_ARG}",
+        strict=True,
+    ),
     Phrase("password", "\\bsshpass[ \\t]", f"sshpass{_GAP}-p[ \\t]*{_ARG}"),
     Phrase("password", "\\bredis-cli[ \\t]", f"redis-cli{_GAP}(?:-a|--pass)[ \\t]+{_ARG}"),
-    Phrase("password", "\\b(?:docker|podman|helm|buildah|oras|skopeo|crane|az|oc|nerdctl|cf)[ \\t][^\\n]{0,40}login", f"login{_GAP}(?:-p|--password)[ =\\t]*{_ARG}"),
-    Phrase("password", "\\b(?:smbclient|net use|rabbitmqadmin|ldapsearch|ldapadd|ldapmodify|ipmitool|mongo|mongosh|mongodump|mongorestore|sqlcmd|osql|bcp|isql|nmcli|cqlsh|clickhouse-client|influx|winexe|wmic|xfreerdp|plink|pscp|putty)[ \\t]", f"[\\w-]+{_GAP}(?:-p|-P|-w|/p:|-pw|--password)[ =\\t]*{_ARG}", strict=True),
+    Phrase(
+        "password",
+        "\\b(?:docker|podman|helm|buildah|oras|skopeo|crane|az|oc|nerdctl|cf)[ \\t][^\\n]{0,40}login",
+        f"login{_GAP}(?:-p|--password)[ =\\t]*{_ARG}",
+    ),
+    Phrase(
+        "password",
+        "\\b(?:smbclient|net use|rabbitmqadmin|ldapsearch|ldapadd|ldapmodify|ipmitool|mongo|mongosh|mongodump|mongorestore|sqlcmd|osql|bcp|isql|nmcli|cqlsh|clickhouse-client|influx|winexe|wmic|xfreerdp|plink|pscp|putty)[ \\t]",
+        f"[\\w-]+{_GAP}(?:-p|-P|-w|/p:|-pw|--password)[ =\\t]*{_ARG}",
+        strict=True,
+    ),
     Phrase("password", "\\bpsexec", f"psexec\\S*{_GAP}-p[ \\t]+{_ARG}"),
-    Phrase("password", "\\bpassword [^\\n:]{0,60}:\\s{1,3}[0-9a-f]{32}", "password [^\\n:]{0,60}:\\s+([0-9a-f]{32})"),
-    Phrase("password", "\\bhtpasswd[ \\t]", f"htpasswd[ \\t]+-[A-Za-z]*b[A-Za-z]*[ \\t]+(?:-[A-Za-z]+[ \\t]+)*[^\\s]+[ \\t]+[^\\s]+[ \\t]+{_ARG}"),
+    Phrase(
+        "password",
+        "\\bpassword [^\\n:]{0,60}:\\s{1,3}[0-9a-f]{32}",
+        "password [^\\n:]{0,60}:\\s+([0-9a-f]{32})",
+    ),
+    Phrase(
+        "password",
+        "\\bhtpasswd[ \\t]",
+        f"htpasswd[ \\t]+-[A-Za-z]*b[A-Za-z]*[ \\t]+(?:-[A-Za-z]+[ \\t]+)*[^\\s]+[ \\t]+[^\\s]+[ \\t]+{_ARG}",
+    ),
     Phrase("password", "\\bpsexec", f"psexec\\S*{_GAP}-p[ \\t]+{_ARG}"),
-    Phrase("password", "\\bpassword [^\\n:]{0,60}:\\s{1,3}[0-9a-f]{32}", "password [^\\n:]{0,60}:\\s+([0-9a-f]{32})"),
-    Phrase("password", "\\bhtpasswd[ \\t]", f"htpasswd[ \\t]+-(?:[A-Za-z]*n[A-Za-z]*b|[A-Za-z]*b[A-Za-z]*n)[A-Za-z]*[ \\t]+[^\\s]+[ \\t]+{_ARG}"),
-    Phrase("basic-auth", "\\b(?:curl|wget|http|https|xh)[ \\t]", "(?:curl|http|https|xh)(?:[ \\t]+|\\\\\\n)(?:[^\\n|;]|\\\\\\n){0,300}?(?:-u|--user|--proxy-user|-U|-a|--auth)(?:[ =\\t]+)?\\\\*[\"']?[^\\s:\"'`$<{\\\\]{1,80}:([^\\s\"'`\\\\]{2,200})"),
-    Phrase("password", "\\b(?:wget|curl)[ \\t]", f"(?:wget|curl){_GAP}--(?:http-|ftp-|proxy-)?(?:password|pass)[ =\\t]+{_ARG}"),
-    Phrase("password", "\\bpass(?:in|out|word)?[ \\t=]\\\\?[\"']?pass:", "pass:([^\\s\"'`;|\\\\]{2,200})"),
-    Phrase("password", "\\b(?:usermod|useradd|chpasswd|passwd|net user|dscl|pw)[ \\t]", f"(?:usermod|useradd|net user){_GAP}(?:-p|--password)[ \\t]+{_ARG}", strict=True),
-    Phrase("password", "\\becho[ \\t]", "echo[ \\t]+(?:-n[ \\t]+|-e[ \\t]+)?\\\\*[\"']?(?:[\\w-]{1,32}:)?([^\\s\"'`|\\\\]{3,120})\\\\*[\"']?[ \\t]*\\|[ \\t]*(?:sudo -S|chpasswd|passwd|docker login|sudo chpasswd|gpg|helm|kinit|su\\b)", strict=True),
-    Phrase("password", "(?:\\bmachine[ \\t]\\S|\\blogin[ \\t:]{1,3}\\S)", "(?:machine[ \\t]+\\S+\\s+)?(?:login|username)[ \\t:=]+[^\\s]+(?:\\\\n|[\\s/,;]){1,24}(?:password|passwd|pass|pw)[ \\t:=]+([^\\s\"'`\\\\]{3,200})"),
-    Phrase("password", "\\bpassword[ \\t]{1,3}[^\\s:=]", "password[ \\t]+([^\\s\"'`\\\\,;]{6,120})", strict=True),
-    Phrase("password", "\\b(?:password|passwd|passphrase|passcode|pwd|pw)\\s(?:is|was|to|=|:|are)[ :]", "(?:password|passwd|passphrase|passcode|pwd|pw)\\s(?:is|was|to|=|:|are)[ :]+(?:now |set to |just |still )?[\"'`*]{0,3}([^\\s\"'`*\\\\,;]{4,120})", strict=True),
-    Phrase("password", "\\bidentified[ \\t]", "(?i)identified[ \\t]+(?:with[ \\t]+[\\w'\"]+[ \\t]+)?(?:by|as)[ \\t]+(?:password[ \\t]+)?\\\\*[\"'`]([^\"'`\\n\\\\]{2,200})"),
-    Phrase("password", "\\bpassword[ \\t]{1,4}\\\\?['\"]", "password[ \\t]*\\\\*[\"']([^\"'\\n\\\\]{2,200})", strict=True),
-    Phrase("password", "\\bset[ \\t]{1,4}password", "(?i)set[ \\t]+password(?:[ \\t]+for[ \\t]+[^=\\n]{1,80})?[ \\t]*=[ \\t]*(?:password\\()?[\"']([^\"'\\n]{2,200})"),
-    Phrase("password", "convertto-securestring[ \\t]", f"(?i)convertto-securestring(?:[ \\t]+-(?:string|asplaintext|force|a|f|s)\\b)*[ \\t]+{_ARG}"),
-    Phrase("wifi-password", "WIFI:[^\\s]{0,80}P:", "WIFI:[^\\s]*?;?P:((?:[^;\\s\\\\]|\\\\.){4,120})"),
-    Phrase("password", _FOREIGN, _FOREIGN + "[\"']?(?:[ \\t]*(?:[:=]|\\xef\\xbc\\x9a)[ \\t]*|[ \\t]+)[\"'`]?([!-~]{4,120})", strict=True),
-    Phrase("api-key", "\\b(?:api|access|secret|auth|activation|license|private)[ _-]key[ \\t]", "(?i)(?:api|access|secret|auth|activation|license|private)[ _-]key[ \\t]+(?:is[ \\t]+|was[ \\t]+|=[ \\t]+|:[ \\t]+|xxx[ \\t]+)?[\"'`]?([A-Za-z0-9_+/=.-]{12,200})", strict=True),
-    Phrase("token", "\\b(?:token|secret|define token)(?:[ \\t](?:is|was))?[ \\t]", "(?i)(?:token|secret)(?:[ \\t](?:is|was))?[ \\t]+(?:is[ \\t]+)?[\"'`]?([A-Za-z0-9_+/=.-]{12,200})", strict=True),
+    Phrase(
+        "password",
+        "\\bpassword [^\\n:]{0,60}:\\s{1,3}[0-9a-f]{32}",
+        "password [^\\n:]{0,60}:\\s+([0-9a-f]{32})",
+    ),
+    Phrase(
+        "password",
+        "\\bhtpasswd[ \\t]",
+        f"htpasswd[ \\t]+-(?:[A-Za-z]*n[A-Za-z]*b|[A-Za-z]*b[A-Za-z]*n)[A-Za-z]*[ \\t]+[^\\s]+[ \\t]+{_ARG}",
+    ),
+    Phrase(
+        "basic-auth",
+        "\\b(?:curl|wget|http|https|xh)[ \\t]",
+        "(?:curl|http|https|xh)(?:[ \\t]+|\\\\\\n)(?:[^\\n|;]|\\\\\\n){0,300}?(?:-u|--user|--proxy-user|-U|-a|--auth)(?:[ =\\t]+)?\\\\*[\"']?[^\\s:\"'`$<{\\\\]{1,80}:([^\\s\"'`\\\\]{2,200})",
+    ),
+    Phrase(
+        "password",
+        "\\b(?:wget|curl)[ \\t]",
+        f"(?:wget|curl){_GAP}--(?:http-|ftp-|proxy-)?(?:password|pass)[ =\\t]+{_ARG}",
+    ),
+    Phrase(
+        "password",
+        "\\bpass(?:in|out|word)?[ \\t=]\\\\?[\"']?pass:",
+        "pass:([^\\s\"'`;|\\\\]{2,200})",
+    ),
+    Phrase(
+        "password",
+        "\\b(?:usermod|useradd|chpasswd|passwd|net user|dscl|pw)[ \\t]",
+        f"(?:usermod|useradd|net user){_GAP}(?:-p|--password)[ \\t]+{_ARG}",
+        strict=True,
+    ),
+    Phrase(
+        "password",
+        "\\becho[ \\t]",
+        "echo[ \\t]+(?:-n[ \\t]+|-e[ \\t]+)?\\\\*[\"']?(?:[\\w-]{1,32}:)?([^\\s\"'`|\\\\]{3,120})\\\\*[\"']?[ \\t]*\\|[ \\t]*(?:sudo -S|chpasswd|passwd|docker login|sudo chpasswd|gpg|helm|kinit|su\\b)",
+        strict=True,
+    ),
+    Phrase(
+        "password",
+        "(?:\\bmachine[ \\t]\\S|\\blogin[ \\t:]{1,3}\\S)",
+        "(?:machine[ \\t]+\\S+\\s+)?(?:login|username)[ \\t:=]+[^\\s]+(?:\\\\n|[\\s/,;]){1,24}(?:password|passwd|pass|pw)[ \\t:=]+([^\\s\"'`\\\\]{3,200})",
+    ),
+    Phrase(
+        "password",
+        "\\bpassword[ \\t]{1,3}[^\\s:=]",
+        "password[ \\t]+([^\\s\"'`\\\\,;]{6,120})",
+        strict=True,
+    ),
+    Phrase(
+        "password",
+        "\\b(?:password|passwd|passphrase|passcode|pwd|pw)\\s(?:is|was|to|=|:|are)[ :]",
+        "(?:password|passwd|passphrase|passcode|pwd|pw)\\s(?:is|was|to|=|:|are)[ :]+(?:now |set to |just |still )?[\"'`*]{0,3}([^\\s\"'`*\\\\,;]{4,120})",
+        strict=True,
+    ),
+    Phrase(
+        "password",
+        "\\bidentified[ \\t]",
+        "(?i)identified[ \\t]+(?:with[ \\t]+[\\w'\"]+[ \\t]+)?(?:by|as)[ \\t]+(?:password[ \\t]+)?\\\\*[\"'`]([^\"'`\\n\\\\]{2,200})",
+    ),
+    Phrase(
+        "password",
+        "\\bpassword[ \\t]{1,4}\\\\?['\"]",
+        "password[ \\t]*\\\\*[\"']([^\"'\\n\\\\]{2,200})",
+        strict=True,
+    ),
+    Phrase(
+        "password",
+        "\\bset[ \\t]{1,4}password",
+        "(?i)set[ \\t]+password(?:[ \\t]+for[ \\t]+[^=\\n]{1,80})?[ \\t]*=[ \\t]*(?:password\\()?[\"']([^\"'\\n]{2,200})",
+    ),
+    Phrase(
+        "password",
+        "convertto-securestring[ \\t]",
+        f"(?i)convertto-securestring(?:[ \\t]+-(?:string|asplaintext|force|a|f|s)\\b)*[ \\t]+{_ARG}",
+    ),
+    Phrase(
+        "wifi-password", "WIFI:[^\\s]{0,80}P:", "WIFI:[^\\s]*?;?P:((?:[^;\\s\\\\]|\\\\.){4,120})"
+    ),
+    Phrase(
+        "password",
+        _FOREIGN,
+        _FOREIGN + "[\"']?(?:[ \\t]*(?:[:=]|\\xef\\xbc\\x9a)[ \\t]*|[ \\t]+)[\"'`]?([!-~]{4,120})",
+        strict=True,
+    ),
+    Phrase(
+        "api-key",
+        "\\b(?:api|access|secret|auth|activation|license|private)[ _-]key[ \\t]",
+        "(?i)(?:api|access|secret|auth|activation|license|private)[ _-]key[ \\t]+(?:is[ \\t]+|was[ \\t]+|=[ \\t]+|:[ \\t]+|xxx[ \\t]+)?[\"'`]?([A-Za-z0-9_+/=.-]{12,200})",
+        strict=True,
+    ),
+    Phrase(
+        "token",
+        "\\b(?:token|secret|define token)(?:[ \\t](?:is|was))?[ \\t]",
+        "(?i)(?:token|secret)(?:[ \\t](?:is|was))?[ \\t]+(?:is[ \\t]+)?[\"'`]?([A-Za-z0-9_+/=.-]{12,200})",
+        strict=True,
+    ),
 )
 """All phrases; the position is the rule number."""
 
@@ -84,13 +189,15 @@ def phrase(data: bytes, start: int, number: int, out: list[Found]) -> int:
         return start
     group = next((n for n in range(1, len(found.groups()) + 1) if found.group(n) is not None), 0)
     value = found.group(group)
-    end = found.end(group)
-    while value and value[-1:] in b".,;:)]}" and not window[end : end + 1] in {b'"', b"'"}:
+    end: int = found.end(group)
+    while value and value[-1:] in b".,;:)]}" and window[end : end + 1] not in {b'"', b"'"}:
         value, end = value[:-1], end - 1
-    begin = found.start(group)
+    begin: int = found.start(group)
     if len(value) < 2 or b"\0" in value or values.placeholder(value) or values.reference(value):
         return start
-    if rule.kind in {"api-key", "token"} and not (values.random(value) and not values.UUID.match(value)):
+    if rule.kind in {"api-key", "token"} and not (
+        values.random(value) and not values.UUID.match(value)
+    ):
         return start
     if rule.strict and (values.mixed(value) < 2 or not proves(value)):
         return start

@@ -62,7 +62,9 @@ _CUT: Final = (
 )
 _WRAP_SEED: Final = _CUT + "}"
 _WRAP: Final = re.compile(_CUT.encode() + rb",400}(\r?\n[ \t]{0,16}|\\n)(?=[A-Za-z0-9_.-]{4})")
-_ESCAPES: Final = re.compile(rb"\\(?:[nrtbf\"'/]|u00[0-9a-fA-F]{2}|x[0-9a-fA-F]{2})|%(?:3[aAdDfF]|2[0267])")
+_ESCAPES: Final = re.compile(
+    rb"\\(?:[nrtbf\"'/]|u00[0-9a-fA-F]{2}|x[0-9a-fA-F]{2})|%(?:3[aAdDfF]|2[0267])"
+)
 
 
 def patterns() -> tuple[Pattern, ...]:
@@ -130,17 +132,14 @@ class Detection:
             out = [Found(*plain.back(found.start, found.end), found.kind) for found in out]
         return merge(out)
 
-    def _own_rules(
-        self, data: bytes, hits: list[tuple[int, int, int]], out: list[Found]
-    ) -> None:
+    def _own_rules(self, data: bytes, hits: list[tuple[int, int, int]], out: list[Found]) -> None:
         reached: dict[int, int] = {}
         cuts: set[int] = set()
         for end, start, number in hits:
             if number >= _FORMAT_FIRST:
                 if start >= reached.get(number, 0):
-                    stop = shapes.measure(data, start, number - _FORMAT_FIRST)
+                    stop, reached[number] = shapes.measure(data, start, number - _FORMAT_FIRST)
                     if stop > start:
-                        reached[number] = stop
                         out.append(Found(start, stop, FORMATS[number - _FORMAT_FIRST].kind))
                 continue
             if number >= _WRAPPED:
@@ -187,8 +186,8 @@ class Detection:
             if number < _FORMAT_FIRST or start > 4 or end <= len(head):
                 continue
             form = number - _FORMAT_FIRST
-            if shapes.measure(head + b"\n", start, form) > start:
+            if shapes.measure(head + b"\n", start, form)[0] > start:
                 continue  # complete before the line end: what follows is another line
-            stop = shapes.measure(whole, start, form)
+            stop, _ = shapes.measure(whole, start, form)
             if stop > len(head):
                 out.append(Found(begin + start, begin + stop + gap, FORMATS[form].kind))

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ import hyperscan
 
 from imprintd.redact import cache
 
-VERSION: Final = str(getattr(hyperscan, "__version__", "0.9.1"))
+VERSION: Final = version("hyperscan")
 
 
 @dataclass(frozen=True, slots=True)

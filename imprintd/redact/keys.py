@@ -27,7 +27,9 @@ _SIZE_MAX: Final = 64 * 1024
 _BASE64: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")
 _HEADER: Final = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,60}-----?")
 _FOOTER: Final = re.compile(rb"-{4,6}END [A-Z0-9 ]{0,60}-----?")
-_LINE_NUMBER: Final = re.compile(rb"[ \t#]*\d{1,6}(?:[ \t]+\d+\.\d+)?[ \t]?(?:\xe2\x86\x92|[:|\t ])[ \t]*")
+_LINE_NUMBER: Final = re.compile(
+    rb"[ \t#]*\d{1,6}(?:[ \t]+\d+\.\d+)?[ \t]?(?:\xe2\x86\x92|[:|\t ])[ \t]*"
+)
 _BODY: Final = re.compile(rb"[A-Za-z0-9+/=_]{1,}")
 _NEXT: Final = re.compile(
     rb"(?:\\+[nrt\"'/]|\\\r?\n|[\s+>|\"',;()\\]|&#1[03];|\xe2\x86\x92|\.\.\.)*"
@@ -66,7 +68,11 @@ def body_end(data: bytes, at: int) -> int:
         last = width and size < width - 3
         if size < 16 and not (last or _FOOTER.match(data, _skip(data, body.end(), limit))):
             break
-        if size < 24 and not any(48 <= byte <= 57 or byte in b"+/=" for byte in body[0]) and not last:
+        if (
+            size < 24
+            and not any(48 <= byte <= 57 or byte in b"+/=" for byte in body[0])
+            and not last
+        ):
             break
         if last and size < 48 and body[0].isalpha() and body[0].islower():
             break
@@ -139,8 +145,10 @@ def ended(data: bytes, start: int, out: list[Found]) -> int:
 
 def headless(data: bytes, start: int, out: list[Found]) -> int:
     """The first bytes of a key's structure without a header."""
-    if start and (data[start - 1 : start].isalnum() or data[start - 1] in b"+/") and not (
-        data[start - 1] in b"nrt" and data[start - 2 : start - 1] == b"\\"
+    if (
+        start
+        and (data[start - 1 : start].isalnum() or data[start - 1] in b"+/")
+        and not (data[start - 1] in b"nrt" and data[start - 2 : start - 1] == b"\\")
     ):
         return start
     end = body_end(data, start)

@@ -12,6 +12,7 @@ from it at run time and given to the prefilter (it takes all 441 of this version
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,8 +20,9 @@ from imprintd.redact import cache
 from imprintd.redact.engine import Pattern
 from imprintd.redact.kinds import kind_of_rule
 
-VERSION: Final = "1.5.0"
+VERSION: Final = version("kingfisher-secret-scanner")
 _NAME: Final = f"library-{VERSION}"
+
 
 class Library:
     """

@@ -14,7 +14,9 @@ _OPEN: Final = re.compile(
     rb"(?:[bBrRuUfFL@$]{1,2}(?=[\"'`]))?(\\{0,15})(\"\"\"|'''|[\"'`]{1,2}|&quot;|&#3[49];|&apos;)"
 )
 _BARE: Final = re.compile(rb"[^\s\"'`<>\\\x00|]+")
-_BACKSLASHED: Final = re.compile(rb"\\(?![nrt\"'/0bfv`]|u00[0-9a-fA-F]{2}|x[0-9a-fA-F]{2}|\s|\\)[^\s\"'`<>\\\x00|]*")
+_BACKSLASHED: Final = re.compile(
+    rb"\\(?![nrt\"'/0bfv`]|u00[0-9a-fA-F]{2}|x[0-9a-fA-F]{2}|\s|\\)[^\s\"'`<>\\\x00|]*"
+)
 
 
 class Literal(NamedTuple):
@@ -47,19 +49,20 @@ def read(data: bytes, at: int, *, stops: bytes = b"") -> Literal | None:
         if closed is not None:
             return closed
         at = opening.end()
-    found = _BARE.match(data, at, at + VALUE_MAX)
+    limit = at + VALUE_MAX
+    for byte in stops:
+        place = data.find(byte, at, limit)
+        if place >= 0:
+            limit = place
+    found = _BARE.match(data, at, limit)
     if found is None:
         return None
     end = found.end()
     while data[end : end + 1] == b"\\":
-        more = _BACKSLASHED.match(data, end, at + VALUE_MAX)
+        more = _BACKSLASHED.match(data, end, limit)
         if more is None:
             break
         end = more.end()
-    for byte in stops:
-        place = data.find(byte, at, end)
-        if place >= 0:
-            end = place
     return Literal(at, end, quoted=False) if end > at else None
 
 
@@ -80,7 +83,7 @@ def _quoted(data: bytes, opening: re.Match[bytes]) -> Literal | None:
         run = at
         while run > start and data[run - 1] == 92:
             run -= 1
-        if at - run <= depth or (at - run) % 2 == 0 and depth == 0:
+        if at - run <= depth or ((at - run) % 2 == 0 and depth == 0):
             end = run if at - run <= depth else at
             break
         at += len(mark)

@@ -20,20 +20,34 @@ HEADER: Final = (
 )
 COOKIE: Final = "(?:set-)?cookie\\\\{0,15}[\"'`]?[ \\t]{0,4}[:=,][ \\t]{0,4}"
 QUERY: Final = "(?:[?&;]|u0026|%26|%3f)[\\w.-]{0,24}(?:key|token|sig|signature|secret|pass|password|pwd|auth|code|credential|hmac)(?:=|%3d)"
-DSN: Final = "[;\"' ](?:password|pwd|accountkey|sharedaccesskey|sharedsecret|access key)\\s{0,4}=\\s{0,4}"
+DSN: Final = (
+    "[;\"' ](?:password|pwd|accountkey|sharedaccesskey|sharedsecret|access key)\\s{0,4}=\\s{0,4}"
+)
 
-_SCHEME: Final = re.compile(rb"(?i)([a-z][a-z0-9+.-]{1,24}):(?:/|\\/){2}([^\s/@:\"'<>`\\]{0,100}):\Z")
-_HOST: Final = re.compile(rb"@(?:[\w.-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]|\$\{?\w+\}?|\{\{?[\w .]+\}?\}|<[\w-]+>)(?::\d{1,5}|:\$\{\{[^}]*\}\}|:\$?\{?\w+\}?)?(?=[/?#\s\"'`,;)\]\\<>&|]|\.(?:\s|\Z)|\Z|\*)")
+_SCHEME: Final = re.compile(
+    rb"(?i)([a-z][a-z0-9+.-]{1,24}):(?:/|\\/){2}([^\s/@:\"'<>`\\]{0,100}):\Z"
+)
+_HOST: Final = re.compile(
+    rb"@(?:[\w.-]{1,253}|\[[0-9a-fA-F:.]{2,45}\]|\$\{?\w+\}?|\{\{?[\w .]+\}?\}|<[\w-]+>)(?::\d{1,5}|:\$\{\{[^}]*\}\}|:\$?\{?\w+\}?)?(?=[/?#\s\"'`,;)\]\\<>&|]|\.(?:\s|\Z)|\Z|\*)"
+)
 _END: Final = re.compile(rb"[\s\"'<>`\x00]")
-_SCHEMES: Final = re.compile(
-    rb"(?i)(?:auth|proxy-auth\w*|.*authorization)?\s*\b(basic|bearer|negotiate|ntlm|apikey|token|digest|aws4-hmac-sha256|key)(?:[ +]|%20|\\u0020)+"
+_NAMED: Final = re.compile(rb"(?i)authorization\\{0,15}[\"'`]?\]?\s{0,4}[:=,>]{1,2}\s{0,4}\Z")
+_QUOTE: Final = re.compile(rb"(?:[brf]?\\{0,15}[\"'`]{1,3})?(?:\s|\\u0020)*")
+_SCHEMED: Final = re.compile(
+    rb"(?i)(basic|bearer|negotiate|ntlm|apikey|token|digest|key|api[-_ ]key)(?:[ +]|%20|\\u0020|:)+"
+)
+_BARE_SCHEME: Final = re.compile(
+    rb"(?i)(basic|bearer|negotiate|ntlm|apikey|token|digest)(?:[ +]|%20)\Z"
 )
 _OPAQUE: Final = re.compile(rb"[A-Za-z0-9+/=_.~%:-]{4,4096}")
 _COOKIE_NAME: Final = re.compile(
     rb"(?i)(?:sess|sid\b|_sid|token|auth|csrf|xsrf|jwt|remember|login|secret|key|identity|ticket|connect\.sid|aspxauth|laravel|user_session|credential|cf_clearance|id\b)"
 )
 _PAIR: Final = re.compile(rb"([\w.$-]{1,64})=(\"?)([^;\s\"'\\,]{1,4096})")
+_LINE_END: Final = re.compile(rb"[\n\r\x00]|\\[nr]")
 _LIMIT: Final = 1024
+_AT_MAX: Final = 16
+"""A password with more @ than this is none."""
 
 
 def userinfo(data: bytes, start: int, out: list[Found]) -> int:
@@ -47,7 +61,9 @@ def userinfo(data: bytes, start: int, out: list[Found]) -> int:
     at = -1
     # The last @ before the host wins, as long as what lies between is no path.
     place = data.find(b"@", begin, end)
-    while place >= 0:
+    for _ in range(_AT_MAX):
+        if place < 0:
+            break
         if _HOST.match(data, place) is not None:
             between = data[begin:place]
             if at >= 0 and (b"?" in between or b"://" in between or b"/" in data[at:place]):
@@ -59,7 +75,7 @@ def userinfo(data: bytes, start: int, out: list[Found]) -> int:
     password = data[begin:at]
     if b"/" in password and re.match(rb"(?:\d{1,5})?/", password):
         return start  # a port and a path; the @ belongs to the path
-    if b"://" in password or b"?" in password and b"/" in password:
+    if b"://" in password or (b"?" in password and b"/" in password):
         return start
     if not weak(password, scheme[2]):
         out.append(Found(begin, at, "url-password"))
@@ -95,17 +111,16 @@ def lonely(data: bytes, start: int, out: list[Found]) -> int:
 def header(data: bytes, at: int, out: list[Found]) -> int:
     """An authorization header or a scheme word; its value starts at `at`."""
     low = max(0, at - 40)
-    window = data[low : at + 64]
-    named = re.search(rb"(?i)authorization\\{0,15}[\"'`]?\]?\s{0,4}[:=,>]{1,2}\s{0,4}\Z", data[low:at])
+    named = _NAMED.search(data[low:at])
     begin = at
     if named is not None:
-        opening = re.compile(rb"(?:[brf]?\\{0,15}[\"'`]{1,3})?(?:\s|\\u0020)*").match(data, at)
+        opening = _QUOTE.match(data, at, at + 64)
         begin = opening.end() if opening else at
-        word = re.compile(rb"(?i)(basic|bearer|negotiate|ntlm|apikey|token|digest|key|api[-_ ]key)(?:[ +]|%20|\\u0020|:)+").match(data, begin, begin + 32)
+        word = _SCHEMED.match(data, begin, begin + 32)
         kind = word[1].lower() if word else b""
         begin = word.end() if word else begin
     else:
-        word = re.search(rb"(?i)(basic|bearer|negotiate|ntlm|apikey|token|digest)(?:[ +]|%20)\Z", data[low:at])
+        word = _BARE_SCHEME.search(data[max(0, at - 16) : at])
         if word is None:
             return at
         kind = word[1].lower()
@@ -114,17 +129,23 @@ def header(data: bytes, at: int, out: list[Found]) -> int:
         return at
     end = literal.trimmed(data, found.start(), found.end(), ends=b".,;:%-")
     value = data[begin:end]
-    if kind in {b"basic"}:
+    if kind == b"basic":
         if _basic(value, named=named is not None):
             out.append(Found(begin, end, "basic-auth"))
     elif kind in {b"token", b"digest", b"key", b""} and named is None:
         return at
     elif not values.placeholder(value) and (
         (values.random(value) and len(value) >= (8 if named is not None else 16))
-        or (named is not None and kind != b"" and len(value) >= 8 and values.mixed(value) >= 2 and not values.reference(value) and not values.wordlike(value))
+        or (
+            named is not None
+            and kind != b""
+            and len(value) >= 8
+            and values.mixed(value) >= 2
+            and not values.reference(value)
+            and not values.wordlike(value)
+        )
     ):
         out.append(Found(begin, end, "bearer-token"))
-    del window
     return end
 
 
@@ -136,18 +157,22 @@ def _basic(value: bytes, *, named: bool) -> bool:
         return False
     if b":" in plain and plain.isascii():
         return not weak(plain.partition(b":")[2])
-    return len(value) >= 8 and values.mixed(value) >= 2 and not values.wordlike(value) and (named or values.random(value))
+    return (
+        len(value) >= 8
+        and values.mixed(value) >= 2
+        and not values.wordlike(value)
+        and (named or values.random(value))
+    )
 
 
 def cookie(data: bytes, at: int, out: list[Found]) -> int:
     """A cookie header's pairs; the ones that open a session go."""
-    line = re.compile(rb"[\n\r\x00]|\\+[nr]").search(data, at, at + 8192)
+    near = _PAIR.search(data, at, at + 80)
+    if near is None or near.start() > at + 8:
+        return at
+    line = _LINE_END.search(data, at, at + 8192)
     end = line.start() if line is not None else min(len(data), at + 8192)
-    first = True
     for pair in _PAIR.finditer(data, at, end):
-        if first and pair.start() > at + 8:
-            break
-        first = False
         value = pair[3]
         begin = pair.start(3)
         if value.startswith((b"s%3A", b"s:")):
@@ -155,12 +180,20 @@ def cookie(data: bytes, at: int, out: list[Found]) -> int:
             value = data[begin : pair.end(3)]
         if pair[1].lower() in {b"path", b"domain", b"expires", b"max-age", b"samesite", b"version"}:
             continue
-        if len(value) >= 8 and not values.placeholder(value) and (
-            (_COOKIE_NAME.search(pair[1]) is not None and values.mixed(value) >= 2 and not values.reference(value))
-            or (len(value) >= 24 and values.random(value))
+        if (
+            len(value) >= 8
+            and not values.placeholder(value)
+            and (
+                (
+                    _COOKIE_NAME.search(pair[1]) is not None
+                    and values.mixed(value) >= 2
+                    and not values.reference(value)
+                )
+                or (len(value) >= 24 and values.random(value))
+            )
         ):
             out.append(Found(begin, pair.end(3), "cookie"))
-    return at
+    return end
 
 
 def query(data: bytes, at: int, out: list[Found]) -> int:
@@ -177,10 +210,12 @@ def query(data: bytes, at: int, out: list[Found]) -> int:
     name = data[max(0, at - 40) : at].lower()
     if values.placeholder(value) or values.reference(value) or values.UUID.match(value):
         return at
-    strict = re.search(rb"(?:code|_key|[?&;]key)(?:=|%3d)\Z", name) is not None and b"api" not in name
-    if (values.random(value) or (len(value) >= 5 and re.search(rb"pass(?:word)?=\Z|pwd=\Z", name))) and (
-        not strict or len(value) >= 16
-    ):
+    strict = (
+        re.search(rb"(?:code|_key|[?&;]key)(?:=|%3d)\Z", name) is not None and b"api" not in name
+    )
+    if (
+        values.random(value) or (len(value) >= 5 and re.search(rb"pass(?:word)?=\Z|pwd=\Z", name))
+    ) and (not strict or len(value) >= 16):
         out.append(Found(at, end, "token"))
     return at
 
@@ -194,7 +229,11 @@ def dsn(data: bytes, at: int, out: list[Found]) -> int:
             if end < 0 or data[end + 1 : end + 2] != b"}":
                 break
             end += 2
-        if end > at + 1 and data[end + 1 : end + 2] in {b"", b";", b'"', b"'", b"\n", b" ", b"`", b"\\"} and not re.match(rb"\{[\w ]{0,24}\}", data[at : end + 1]):
+        if (
+            end > at + 1
+            and data[end + 1 : end + 2] in {b"", b";", b'"', b"'", b"\n", b" ", b"`", b"\\"}
+            and not re.match(rb"\{[\w ]{0,24}\}", data[at : end + 1])
+        ):
             out.append(Found(at + 1, end, "password"))
         return at
     line = data[max(0, at - 200) : at + 200]

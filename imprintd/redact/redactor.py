@@ -4,21 +4,18 @@ Redaction of whole texts: detect, replace, and look again until nothing is left.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from imprintd.redact import assign, colours, commands, engine, keys, library, literal, names, network, shapes, values
-from imprintd.redact import detect as detect_module
 from imprintd.redact.detect import Detection
 from imprintd.redact.found import Found, merge
-from imprintd.redact.kinds import KINDS, label
+from imprintd.redact.kinds import label
+from imprintd.redact.profile import profile
 
-ROUNDS_MAX: Final = 8
+ROUNDS_MAX: Final = 4
 """Looks at one text. Two are the rule; a text made to need more than this
 loses everything between its first and its last new finding."""
 
@@ -71,7 +68,7 @@ class Redactor:
 
     def __init__(self, cache_dir: Path | None = None) -> None:
         self._detection = Detection(cache_dir)
-        self.profile: str = _profile()
+        self.profile: str = profile()
 
     def redact(self, text: str) -> Redacted:
         """Redact one text; anything a Python string can hold."""
@@ -112,11 +109,8 @@ def _replaced(data: bytes, spans: list[Found]) -> tuple[bytes, list[tuple[int, i
     return b"".join(parts), places
 
 
-def _carried(
-    more: list[Found], spans: list[Found], places: list[tuple[int, int]]
-) -> list[Found]:
+def _carried(more: list[Found], spans: list[Found], places: list[tuple[int, int]]) -> list[Found]:
     """Findings in the output, as places of the input."""
-
     lows = [low for low, _ in places]
 
     def back(place: int, *, is_end: bool) -> int:
@@ -147,18 +141,3 @@ def _in_code_points(data: bytes, spans: list[Found]) -> tuple[RedactedSpan, ...]
         last = span.end
         result.append(RedactedSpan(start, count, span.kind))
     return tuple(result)
-
-
-def _profile() -> str:
-    """Rules, checks and labels by their source text, engines by their version."""
-    modules = (assign, colours, commands, detect_module, engine, keys, library, literal, names, network, shapes, values)
-    rules = {
-        "engines": {"hyperscan": engine.VERSION, "kingfisher": library.VERSION, "re2": "1.1.20251105"},
-        "kinds": KINDS,
-        "patterns": [(p.number, p.expression, p.flags) for p in detect_module.patterns()],
-        "checks": [
-            hashlib.sha256(Path(str(module.__file__)).read_bytes()).hexdigest()
-            for module in modules
-        ],
-    }
-    return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()

@@ -7,6 +7,7 @@ The only module that imports RE2.
 from __future__ import annotations
 
 import re
+from importlib.metadata import version
 from typing import Any, Final
 
 import re2
@@ -14,6 +15,7 @@ import re2
 from imprintd.redact import values
 from imprintd.redact.formats import FORMATS, Format
 
+VERSION: Final = version("google-re2")
 WINDOW: Final = 16_384
 """No credential is longer, private keys apart, which have their own reader."""
 
@@ -30,12 +32,13 @@ def compile_bytes(expression: str) -> Any:
 _COMPILED: dict[int, Any] = {}
 
 
-def measure(data: bytes, start: int, number: int) -> int:
+def measure(data: bytes, start: int, number: int) -> tuple[int, int]:
     """
     Where the credential of format `number` that starts at `start` ends.
 
     Returns:
-        The end, or `start` if it is none after all.
+        The end, or `start` if it is none after all; and how far the text is
+        settled for this format either way, so that no byte is measured often.
     """
     form = FORMATS[number]
     pattern = _COMPILED.get(number)
@@ -43,14 +46,16 @@ def measure(data: bytes, start: int, number: int) -> int:
         pattern = _COMPILED[number] = compile_bytes(form.whole)
     found = pattern.match(data[start : start + WINDOW])
     if found is None:
-        return start
+        return start, start + 1
     tail = found.end(2) - found.start(2)
-    end: int = found.end()
+    end: int = start + found.end()
+    settled = end
     if form.tail and tail > form.high:
         if form.alone:
-            return start
+            return start, settled
         end -= tail - form.high
-    return start + end if _holds(form, data, start, start + end, tail) else start
+        tail = form.high
+    return (end if _holds(form, data, start, end, tail) else start), settled
 
 
 def _holds(form: Format, data: bytes, start: int, end: int, tail: int) -> bool:

@@ -24,7 +24,8 @@ _PLACEHOLDER: Final = re.compile(
     rb"|(?:your|my|insert|replace|enter|put|add|paste|change|type|provide|specify|use)[-_ .].*"
     rb"|[a-z_-]*[-_](?:here|placeholder)\W*"
     rb"|change.?(?:me|it|this).*|.*change.?me.*|todo.*|fixme.*|redacted.*|.*placeholder.*|removed.*|masked.*|omitted.*|n/?a|tbd"
-    rb"|.*\.{3}|\$\..*|let.?me.?in.*|include|same-origin|omit|(.)\1*" rb"|null|none|nil|true|false|undefined|void|empty|unset|default|yes|no|on|off|required|optional|enabled|disabled"
+    rb"|.*\.{3}|\$\..*|let.?me.?in.*|include|same-origin|omit|(.)\1*"
+    rb"|null|none|nil|true|false|undefined|void|empty|unset|default|yes|no|on|off|required|optional|enabled|disabled"
     rb"|str|string|int|integer|bool|boolean|number|object|any|bytes|float|char|varchar.*|text|type|var|let|const|return|new|self|this|function|async|await|not|required!?"
     rb"|.*example.*|.*dummy.*|.*sample.*"
     rb"|process\.env.*|os\.(?:environ|getenv).*|getenv.*|env\[.*|env\..*|secrets\..*|vault:.*|arn:.*|op://.*|ssm:.*|file:.*"
@@ -64,7 +65,9 @@ def placeholder(value: bytes) -> bool:
     size = len(value)
     if size <= 200 and _PLACEHOLDER.match(value) is not None:
         return True
-    return size >= 6 and (len(set(value)) <= max(2, min(4, size // 6)) or _RUN.search(value) is not None)
+    return size >= 6 and (
+        len(set(value)) <= max(2, min(4, size // 6)) or _RUN.search(value) is not None
+    )
 
 
 _FAKE: Final = re.compile(
@@ -156,15 +159,22 @@ def convincing(value: bytes, promised: Promise, *, quoted: bool, config: bool) -
     if naming(value):
         return False
     if promised == "pass":
-        return size >= 6 and mixed(value) >= 2 and not _IDENTIFIER.match(value) and not SLUG.match(value) and not (b" " in value) and not _ASCII_PATH.match(value)
+        return (
+            size >= 6
+            and mixed(value) >= 2
+            and not _IDENTIFIER.match(value)
+            and not SLUG.match(value)
+            and b" " not in value
+            and not _ASCII_PATH.match(value)
+        )
     if promised == "password":
         if b" " in value and _PROSE.match(value):
             return False
         if _IDENTIFIER.match(value):
-            return (config or quoted) and not (not config and _CAMEL.match(value) and wordlike(value))
-        if not quoted and not config and SLUG.match(value):
-            return False
-        return True
+            return (config or quoted) and not (
+                not config and _CAMEL.match(value) and wordlike(value)
+            )
+        return quoted or config or not SLUG.match(value)
     if b" " in value or b"\n" in value:
         return False
     if promised == "auth" and _COOKIE.match(value) and not _HEX.match(value):
