@@ -83,6 +83,8 @@ def relation(
     """
     if own.root == offered.root and own.total_bytes == offered.total_bytes:
         return "same"
+    if version_hash(offered.stamp) in own.after:
+        return "superseded"
     if _continues(offered, own):
         last = len(own.blocks) - 1
         if last < 0 or own.blocks[last].digest == offered.blocks[last].digest:
@@ -103,8 +105,6 @@ def relation(
             return "continued"
     if version_hash(own.stamp) in offered.after:
         return "supersedes"
-    if version_hash(offered.stamp) in own.after:
-        return "superseded"
     if own.origin == offered.origin == own.stamp.device == offered.stamp.device:
         # one device's own publications are never concurrent with each other
         return "supersedes" if own.stamp < offered.stamp else "superseded"

@@ -21,7 +21,7 @@ from imprintd.archive import TextCodec, base_of, open_store
 from imprintd.clock import ManualClock
 from imprintd.learn.pipeline import extend
 from imprintd.model.event import Event
-from imprintd.model.snapshot import Head, Limits, Point
+from imprintd.model.snapshot import Chunk, Head, Limits, Point, Stamp
 from imprintd.model.source import Coverage, SourceId, SourceMeta
 from imprintd.replication import Receiver, StoreJournal
 from imprintd.staging import Staging
@@ -29,7 +29,11 @@ from imprintd.store import Store
 from imprintd.store.exchange import Exchange
 from imprintd.sync import effects, events
 from imprintd.sync.replica import Replica
+from imprintd.text import blocks
+from imprintd.text.canonical import render_all
 from imprintd.wire import frames, messages
+from imprintd.wire.codec import digest
+from imprintd.wire.messages import BlockRef
 
 RULES = "test-rules"
 KEY = bytes(32)
@@ -416,9 +420,9 @@ def test_a_broken_transfer_goes_on_where_it_stopped(make: Maker) -> None:
     pair.connect()
     pair.run(1)
     assert list(b.store.heads()) == []
-    blocks = len(a.store.blocks_of(a.store.head(source("s"))))  # type: ignore[arg-type]
+    count = len(a.store.blocks_of(a.store.head(source("s"))))  # type: ignore[arg-type]
     staged = 8
-    assert blocks > 16
+    assert count > 16
     pair.cable.clear()
     pair.count.clear()
 
@@ -429,33 +433,92 @@ def test_a_broken_transfer_goes_on_where_it_stopped(make: Maker) -> None:
     pair.run()
 
     assert state(a) == state(b)
-    assert pair.count["Data"] == blocks - staged
+    assert pair.count["Data"] == count - staged
 
 
-@pytest.mark.parametrize("what", ["root", "manifest_root", "events", "blocks"])
-def test_a_lying_offer_publishes_nothing(make: Maker, what: str) -> None:
-    a, b = make("a"), make("b")
+class Liar(StoreJournal):
+    """A peer whose offers and parts agree with each other and not with the truth."""
+
+    def __init__(self, device: Device, what: str) -> None:
+        super().__init__(device.store, device.staging, rules=None)
+        self.what = what
+
+    def describe(self, source: SourceId, key: bytes) -> messages.Offer | None:
+        offer = super().describe(source, key)
+        if offer is None:
+            return None
+        if self.what in {"root", "manifest_root"}:
+            return replace(offer, **{self.what: bytes(32)})  # type: ignore[arg-type]
+        if self.what in {"text", "key-42"}:
+            plain = self._told()
+            block = BlockRef(digest(plain), len(plain), len(plain))
+            link = blocks.chain(blocks.CHAIN_START, block.digest, block.size)
+            root = blocks.close_chain(link, 1, len(plain), len(plain))
+            return replace(
+                offer,
+                blocks=(block,),
+                root=root,
+                total_chars=len(plain),
+                total_bytes=len(plain),
+            )
+        if self.what == "source":
+            return replace(offer, source=SourceId("default", "/home/key-42", source.key))
+        return offer
+
+    def _told(self) -> bytes:
+        if self.what == "text":
+            return b"this is no canonical text\n"
+        return render_all([Event("user", "message", "my key-42", 1)])[0].encode()
+
+    def block(self, source: SourceId, stamp: Stamp, position: int) -> bytes | None:
+        if self.what in {"text", "key-42"}:
+            return self._told()
+        return super().block(source, stamp, position)
+
+    def chunks(
+        self, source: SourceId, stamp: Stamp, first: int, count: int
+    ) -> Sequence[Chunk] | None:
+        found = super().chunks(source, stamp, first, count)
+        if not found or self.what in {"manifest_root", "root"}:
+            return found
+        wrong = {"content_digest": bytes(32), "memory_id": "m" + "a" * 25, "start": found[0].end}
+        if self.what not in wrong:
+            return found
+        return [replace(found[0], **{self.what: wrong[self.what]}), *found[1:]]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["root", "manifest_root", "text", "source", "content_digest", "memory_id", "start"],
+)
+def test_a_lying_peer_publishes_nothing(make: Maker, what: str) -> None:
+    # other chunk rules, so that the manifest has to travel
+    a, b = make("a", limits=Limits(size_prose=1000, hard_max=2000, overlap=100)), make("b")
     a.learn(source("s"), talk(1, 30))
-
-    def lie(message: messages.Message) -> messages.Message:
-        if isinstance(message, messages.Offer):
-            if what == "blocks":
-                first = message.blocks[0]
-                wrong = replace(first, digest=bytes(32))
-                return replace(message, blocks=(wrong, *message.blocks[1:]))
-            if what != "events":
-                return replace(message, **{what: bytes(32)})  # type: ignore[arg-type]
-        if isinstance(message, messages.Data) and what == "events":
-            return replace(message, digest=bytes(32))
-        return message
-
+    a.replica = Replica(Liar(a, what))
     pair = Pair(a, b)
-    pair.spoil = lie
     pair.connect()
     pair.run()
 
     assert list(b.store.heads()) == []
     assert b.store.statistics().chunks == 0
+    assert b.store.statistics().blocks == 0
+    expected = {"source": {"bad-key", "bad-name"}}.get(what, {"not-verified"})
+    assert set(b.reports) & expected
+
+
+def test_a_secret_of_a_peer_is_redacted_before_it_is_published(make: Maker) -> None:
+    a, b = make("a"), make("b")
+    a.learn(source("s"), talk(1, 3))
+    a.replica = Replica(Liar(a, "key-42"))
+    pair = Pair(a, b)
+    pair.connect()
+    pair.run()
+
+    assert "my [gone]" in b.store.text_of(source("s"))
+    b.store.checkpoint(truncate=True)
+    assert b"key-42" not in b.store.file.read_bytes()
+    assert b.staging.size == 0
 
 
 def test_excluded_sources_stay_out(make: Maker) -> None:
