@@ -43,6 +43,8 @@ class Place:
         folders: All folders seen, with their identities.
         files: Accepted files at the last full scan.
         bare: Folders that have no watch, polled one by one.
+        retried: The root was watched anew because of them,
+        confirmed: ... and in vain: they are not just a race that was lost.
         faults: What is wrong, by code.
         scan_at: When to scan all of it next.
         poll_at: When to look at the bare folders next.
@@ -65,6 +67,8 @@ class Place:
     folders: dict[str, tuple[int, int]] = field(default_factory=dict)
     files: int = 0
     bare: list[str] = field(default_factory=list)
+    retried: bool = False
+    confirmed: bool = False
     faults: dict[str, Fault] = field(default_factory=dict)
     scan_at: float = 0.0
     poll_at: float = 0.0
@@ -198,6 +202,7 @@ def _arm(spot: Place, hint: Hint | None, now: float, *, fresh: bool) -> None:
     spot.faults.pop("inotify-limit", None)
     spot.faults.pop("watch-degraded", None)
     if spot.bare:  # watched anew to cover them; when that is vain, not again soon
+        spot.retried = True
         _postpone(spot, now)
     else:
         spot.arm_at, spot.backoff_s = 0.0, 5.0
@@ -219,13 +224,19 @@ def count(spot: Place) -> list[str]:
     watched = coverage.watched_folders()
     if watched is None:
         return []
-    lacking = [
-        path
-        for path in coverage.uncovered(spot.folders, watched)
-        if coverage.identity(path) == spot.folders[path]
-    ]
+    lacking: list[str] = []
+    for path in coverage.uncovered(spot.folders, watched):
+        now = coverage.identity(path)
+        if now is None:
+            del spot.folders[path]
+        elif now == spot.folders[path]:  # else it was made anew: its event comes
+            lacking.append(path)
     before = set(spot.bare)
     spot.bare = lacking
+    spot.retried = spot.retried and bool(lacking)
+    spot.confirmed = spot.retried
+    if not lacking:
+        spot.arm_at, spot.backoff_s = 0.0, 5.0
     return [path for path in lacking if path not in before]
 
 

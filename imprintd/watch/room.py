@@ -258,6 +258,8 @@ class Watcher:
             spot.count_at = None
             if await self._do(places.count, spot):
                 spot.poll_at = now
+                if now >= spot.arm_at:  # watching anew may cover them
+                    self._scan_soon(spot, now)
         if spot.bare and now >= spot.poll_at:
             self._found(await self._do(places.poll, spot))
             spot.poll_at = self._clock.monotonic() + self._settings.uncovered_interval_s
@@ -325,7 +327,7 @@ class Watcher:
         # copied first: the status is asked for from other threads, too
         faults = [fault for spot in self._places for fault in tuple(spot.faults.values())]
         watched = [spot for spot in self._places if spot.state == "watching"]
-        if any(spot.bare for spot in watched):
+        if any(spot.confirmed for spot in watched):
             folders = sum(len(spot.folders) for spot in watched)
             covered = sum(spot.covered for spot in watched)
             faults.append(limit_fault(folders, covered, watch_limit()))

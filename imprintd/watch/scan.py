@@ -209,6 +209,8 @@ def _one_folder(
     except FileNotFoundError:
         found.folders.pop(folder, None)
     except OSError as error:
+        # what cannot be listed cannot be watched either: it is a fault, no folder
+        found.folders.pop(folder, None)
         found.fault(folder, error)
     return below
 

@@ -381,7 +381,35 @@ def test_folders_without_a_watch_are_polled_and_named(
                 bench.latest() == {"seen/a.jsonl": 1, "bare/b.jsonl": 2, "bare/deep/er/c.jsonl": 1}
             )
         )
-        assert bench.watcher.status().scans == 1  # polled one by one, not all over again
+        # once more to watch them anew, then they are polled one by one
+        assert bench.watcher.status().scans == 2
+
+    bench.run(scenario)
+
+
+def test_a_watch_that_got_lost_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write(tmp_path / "p" / "a.jsonl", "1")
+    bench = Bench(tmp_path)
+    monkeypatch.setattr(room_module, "COUNT_DELAY_S", 0.05)
+
+    async def scenario() -> None:
+        await bench.watching()
+        hint = bench.watcher._hint
+        assert hint is not None
+        assert hint._observer is not None
+        (emitter,) = hint._observer.emitters
+        group = emitter._inotify  # type: ignore[attr-defined]
+        lost = group._active_callbacks_by_path[os.fsencode(tmp_path / "p")]
+        group._remove_callbacks([lost])
+        assert coverage.identity(str(tmp_path / "p")) not in (coverage.watched_folders() or ())
+        (tmp_path / "q").mkdir()  # folders appearing are what makes the room count
+        await bench.until(lambda: bench.watcher.status().scans == 2)
+        await bench.until(lambda: bench.watcher._places[0].count_at is None)
+        assert coverage.identity(str(tmp_path / "p")) in (coverage.watched_folders() or ())
+        assert bench.watcher.status().covered == 3
+        assert bench.faults == []
 
     bench.run(scenario)
 
