@@ -135,6 +135,7 @@ def test_unreadable_folders_are_named_and_skipped(
     found = scan(_root(tmp_path), 0)
     assert _names(found, tmp_path) == ["a/x.jsonl", "c/x.jsonl"]
     assert found.faults == [FolderFault(str(tmp_path / "b"), "EACCES")]
+    assert set(found.folders) == {str(tmp_path), str(tmp_path / "a"), str(tmp_path / "c")}
 
 
 def test_the_list_of_faults_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
