@@ -51,7 +51,7 @@ class ClaudeReader:
         run = ClaudePass(unpacked(state, STATE_VERSION), tally, side, fresh=fresh)
         keys = [run.keys_of(record) for record in framed.records]
         wanted = [key for names in keys for key in names]
-        wanted += [key for record in framed.records for key in run.leaf_of(record)]
+        wanted += run.leaves
         run.run(framed.records, keys, ledger.counts(wanted) if wanted else {})
         return Reading(
             events=tuple(run.events),

@@ -118,7 +118,7 @@ def block_keys(message: dict[str, Any], keys: list[bytes]) -> None:
             call = block.get("tool_use_id")
             text = block.get("content")
             if type(call) is str and type(text) is str:
-                keys.append(digest("result", call, text))
+                keys.append(digest(f"result\0{call}\0{text}"))
             elif type(call) is str:
                 keys.append(record_digest(b"result" + call.encode(errors="replace"), text))
             else:
@@ -129,13 +129,13 @@ def block_keys(message: dict[str, Any], keys: list[bytes]) -> None:
                 del keys[1:]
             return
         elif kind == "tool_use" and type(block.get("id")) is str:
-            keys.append(digest("call", name, block["id"]))
+            keys.append(digest(f"call\0{name}\0{block['id']}"))
         elif kind == "text" and type(block.get("text")) is str:
-            keys.append(digest("text", name, block["text"]))
+            keys.append(digest(f"text\0{name}\0{block['text']}"))
         elif kind == "thinking" and type(block.get("thinking")) is str:
             signature = block.get("signature")
             mark = signature if type(signature) is str else ""
-            keys.append(digest("thinking", name, block["thinking"], mark))
+            keys.append(digest(f"thinking\0{name}\0{block['thinking']}\0{mark}"))
         else:
             keys.append(record_digest(b"block" + name.encode(errors="replace"), block))
 

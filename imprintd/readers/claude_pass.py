@@ -60,6 +60,7 @@ class ClaudePass:
         keys: Ledger keys of the records that gave them.
         project: First working directory, if it shows in this reading.
         title: Latest title of the highest rank so far.
+        leaves: Ledger keys of the records that summaries speak of.
         question: First typed question, if it shows in this reading.
         updated: Latest timestamp.
     """
@@ -69,6 +70,7 @@ class ClaudePass:
     ) -> None:
         self.events: list[Event] = []
         self.keys: list[bytes] = []
+        self.leaves: list[bytes] = []
         self.project: str | None = None
         self.title: str | None = None
         self.question: str | None = None
@@ -117,21 +119,22 @@ class ClaudePass:
             return []
         kind = record.get("type")
         if type(kind) is not str or kind not in RULES:
+            self.leaves += self.leaf_of(record)
             return []
         uuid = record.get("uuid")
-        keys = [digest("uuid", uuid) if type(uuid) is str else record_digest(b"record", record)]
+        keys = [digest("uuid\0" + uuid) if type(uuid) is str else record_digest(b"record", record)]
         message = record.get("message")
         if type(message) is dict and type(message.get("content")) is list:
             block_keys(message, keys)
         return keys
 
     @staticmethod
-    def leaf_of(record: Any) -> list[bytes]:
+    def leaf_of(record: dict[str, Any]) -> list[bytes]:
         """Ledger key of the record that a summary speaks of."""
-        if type(record) is not dict or record.get("type") != "summary":
+        if record.get("type") != "summary":
             return []
         leaf = record.get("leafUuid")
-        return [digest("uuid", leaf)] if type(leaf) is str else []
+        return [digest("uuid\0" + leaf)] if type(leaf) is str else []
 
     def run(self, records: list[Any], keys: list[list[bytes]], known: Mapping[bytes, int]) -> None:
         """Map the records; `known` says what the source has already."""
@@ -275,4 +278,4 @@ class ClaudePass:
 
 def _prompt_name(prompt: object) -> str:
     """A prompt's id as it is kept in the state; empty where there is none."""
-    return digest("prompt", prompt).hex() if type(prompt) is str and prompt else ""
+    return digest("prompt\0" + prompt).hex() if type(prompt) is str and prompt else ""

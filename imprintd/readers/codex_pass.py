@@ -195,7 +195,7 @@ class CodexPass:
         turn = turn_of(kind, payload)
         if turn is None:
             return
-        name = digest("turn", turn).hex()
+        name = digest("turn\0" + turn).hex()
         if name != self._turn_id:
             self._turn_id = name
             self._turn_open = True

@@ -83,7 +83,7 @@ class Replay:
         if type(name) is not str:
             return self._on
         if not self._id:
-            self._id = digest("thread", name).hex()
+            self._id = digest("thread\0" + name).hex()
             self._own_ms = uuid7_ms(name) or milliseconds(payload.get("timestamp"))
             self._sub = is_subagent(payload)
             version = _VERSION.match(str(payload.get("cli_version", "")))
@@ -91,7 +91,7 @@ class Replay:
             self._by_turn = uuid7_ms(name) is not None and since >= _TURN_IDS_SINCE
             return False
         if (
-            digest("thread", name).hex() != self._id
+            digest("thread\0" + name).hex() != self._id
             and not self._on
             and (self._by_turn or not self._sub)
         ):

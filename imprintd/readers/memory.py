@@ -24,9 +24,13 @@ _PASS_KEYS_MAX: Final = 200_000
 """Distinct records one fresh pass tells apart by count."""
 
 
-def digest(kind: str, *parts: str) -> bytes:
-    """Eight bytes that name some text; lone surrogates are allowed."""
-    text = "\0".join((kind, *parts))
+def digest(text: str) -> bytes:
+    """
+    Eight bytes that name some text; lone surrogates are allowed.
+
+    Callers put the kind of thing and a NUL before it, so that a call and a
+    uuid of the same letters are two things.
+    """
     try:
         packed = text.encode()
     except UnicodeEncodeError:
@@ -61,7 +65,7 @@ class Copies:
 
     def put(self, *texts: str) -> None:
         """Expect a copy under any of these spellings."""
-        self._items.append(frozenset(digest("copy", text.strip()) for text in texts))
+        self._items.append(frozenset(digest("copy\0" + text.strip()) for text in texts))
         if len(self._items) > self._size_max:
             del self._items[0]
 
@@ -69,7 +73,7 @@ class Copies:
         """Whether one of these texts is an expected copy; it is then used up."""
         if not self._items:
             return False
-        names = {digest("copy", text.strip()) for text in texts}
+        names = {digest("copy\0" + text.strip()) for text in texts}
         for index, item in enumerate(self._items):
             if item & names:
                 del self._items[index]
@@ -87,7 +91,7 @@ class Copies:
         at = 0
         while at < len(lines):
             for end in range(at + 1, len(lines) + 1):
-                name = digest("copy", "\n".join(lines[at:end]).strip())
+                name = digest("copy\0" + "\n".join(lines[at:end]).strip())
                 hit = next((item for item in left if name in item), None)
                 if hit is not None:
                     left.remove(hit)
@@ -118,7 +122,7 @@ class Seen:
 
     def add(self, text: str) -> bool:
         """Remember a text; False if it was known already."""
-        name = digest("seen", text).hex()
+        name = digest("seen\0" + text).hex()
         known = self._names.pop(name, 0) is None
         self._names[name] = None
         if len(self._names) > self._size_max:
@@ -127,10 +131,10 @@ class Seen:
 
     def take(self, text: str) -> bool:
         """Whether a text is remembered; it is then forgotten."""
-        return self._names.pop(digest("seen", text).hex(), 0) is None
+        return self._names.pop(digest("seen\0" + text).hex(), 0) is None
 
     def __contains__(self, text: str) -> bool:
-        return digest("seen", text).hex() in self._names
+        return digest("seen\0" + text).hex() in self._names
 
     def pack(self) -> list[str]:
         """For the state."""
