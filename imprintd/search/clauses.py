@@ -16,6 +16,9 @@ TERMS_MAX: Final = 24
 PART_BOOST: Final = 0.4
 """A part of an identifier against the identifier in one piece."""
 
+JOINED_BOOST: Final = 1.5
+"""Two or three words met as one: worth more than one of them alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Filter:
@@ -88,7 +91,7 @@ class Clauses:
             # "user name" finds userName as well.
             stems = self._stems(word)
             if len(stems) == 1 and self._frequency(stems) > 0:
-                want(stems, PART_BOOST)
+                want(stems, JOINED_BOOST)
         rarest = sorted(optional.items(), key=lambda item: self._frequency(item[0]))[:TERMS_MAX]
         parts = [
             (t.Occur.Should, t.Query.boost_query(self._clause(stems), boost))

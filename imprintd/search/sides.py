@@ -114,7 +114,7 @@ class Sides:
                     side.parts[slot] = more.parts[slot]
                     side.folds[slot] = more.folds[slot]
         around.update(self._around(unknown))
-        mixed = fusion.with_previous(side.scores, around)
+        mixed = fusion.drawn_up(side.scores, around)
         passing = {slot: score for slot, score in mixed.items() if mask[slot] and score > 0}
         side.scores = fusion.leading(passing, lambda slot: side.folds.get(slot, -1 - slot))
 
