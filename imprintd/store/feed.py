@@ -19,7 +19,6 @@ from imprintd.store.connection import Connection, all_of, value_of
 from imprintd.store.core import StoreCore
 from imprintd.store.records import ChunkRow, DeadChunk, Fence, OwedContent, PointRow
 from imprintd.store.rows import CODE, LONG_EVENT, expect_head, plain
-from imprintd.store.spans import unpack_spans
 from imprintd.store.texts import TextWindow
 
 _CHUNK_COLUMNS: Final = (
@@ -264,15 +263,19 @@ class Feeds(StoreCore):
 
 
 def _chunk_rows(rows: Iterable[Sequence[Any]], window: TextWindow | None) -> Iterator[ChunkRow]:
+    names: dict[int, SourceId] = {}
     for row in rows:
         number, source, start, end, version = row[0], row[1], row[13], row[14], row[10]
         text: str | None = None
         if window is not None:
             text = window.span(source, start, end) if version else window.legacy(number)
+        named = names.get(source)
+        if named is None:
+            named = names[source] = SourceId(row[2], row[3], row[4])
         yield ChunkRow(
             row=number,
             source_row=source,
-            source=SourceId(row[2], row[3], row[4]),
+            source=named,
             client=row[5],
             device=row[6],
             language=row[7],
@@ -286,7 +289,7 @@ def _chunk_rows(rows: Iterable[Sequence[Any]], window: TextWindow | None) -> Ite
             content_digest=row[15],
             long_event=bool(row[16] & LONG_EVENT),
             code=bool(row[16] & CODE),
-            events=unpack_spans(row[17], start),
+            packed_events=row[17],
             roles=row[18],
             kinds=row[19],
             first_ms=row[20],

@@ -14,6 +14,7 @@ from imprintd.model.event import EventSpan
 from imprintd.model.reading import Cursor
 from imprintd.model.snapshot import Chunk, Tail
 from imprintd.model.source import Coverage, SourceId, SourceMeta
+from imprintd.store.spans import unpack_spans
 
 
 class Codec(Protocol):
@@ -119,13 +120,18 @@ class ChunkRow:
     content_digest: bytes
     long_event: bool
     code: bool
-    events: tuple[EventSpan, ...]
+    packed_events: bytes
     roles: int
     kinds: int
     first_ms: int | None
     last_ms: int | None
     born: int
     content: str | None = None
+
+    @property
+    def events(self) -> tuple[EventSpan, ...]:
+        """The events under it, clipped to the span; unpacked when asked for."""
+        return unpack_spans(self.packed_events, self.start)
 
     # what search names differently
     @property

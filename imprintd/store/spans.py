@@ -24,6 +24,7 @@ from imprintd.model.source import Coverage
 _ROLE_BIT: Final = {role: n for n, role in enumerate(ROLES)}
 _KIND_BIT: Final = {kind: n for n, kind in enumerate(KINDS)}
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_START: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a moment in UTC, written with `Z`
 _MS_MAX: Final = 253_402_300_799_999  # the last millisecond of year 9999
 
 
@@ -190,8 +191,7 @@ def _regular_ms(timestamp: str) -> int | None:
 
 
 def _regular(ms: int) -> str:
-    moment = _EPOCH + dt.timedelta(milliseconds=ms)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03d}Z"
+    return (_START + dt.timedelta(milliseconds=ms)).isoformat(timespec="milliseconds") + "Z"
 
 
 def _is_text(value: str) -> bool:
