@@ -462,7 +462,12 @@ class Liar(StoreJournal):
                 total_bytes=len(plain),
             )
         if self.what == "source":
-            return replace(offer, source=SourceId("default", "/home/key-42", source.key))
+            return replace(offer, source=SourceId("default", "/home/other", source.key))
+        if self.what in {"content_digest", "memory_id", "start"}:
+            chunks = self.chunks(source, offer.stamp, 0, offer.chunks)
+            assert chunks is not None
+            root = TextCodec().manifest_root(chunks, offer.total_chars, offer.total_bytes)
+            return replace(offer, manifest_root=root)
         return offer
 
     def _told(self) -> bytes:
@@ -479,7 +484,7 @@ class Liar(StoreJournal):
         self, source: SourceId, stamp: Stamp, first: int, count: int
     ) -> Sequence[Chunk] | None:
         found = super().chunks(source, stamp, first, count)
-        if not found or self.what in {"manifest_root", "root"}:
+        if not found or first:
             return found
         wrong = {"content_digest": bytes(32), "memory_id": "m" + "a" * 25, "start": found[0].end}
         if self.what not in wrong:
@@ -503,8 +508,18 @@ def test_a_lying_peer_publishes_nothing(make: Maker, what: str) -> None:
     assert list(b.store.heads()) == []
     assert b.store.statistics().chunks == 0
     assert b.store.statistics().blocks == 0
-    expected = {"source": {"bad-key", "bad-name"}}.get(what, {"not-verified"})
-    assert set(b.reports) & expected
+    assert set(b.reports) & {"bad-key" if what == "source" else "not-verified"}
+
+
+def test_a_name_that_holds_a_secret_is_refused(make: Maker) -> None:
+    a, b = make("a"), make("b")
+    a.learn(SourceId("default", "/home/key-42", "claude:x"), talk(1, 3))
+    pair = Pair(a, b)
+    pair.connect()
+    pair.run()
+
+    assert list(b.store.heads()) == []
+    assert b.reports["bad-name"] == 1
 
 
 def test_a_secret_of_a_peer_is_redacted_before_it_is_published(make: Maker) -> None:
