@@ -7,6 +7,7 @@ Each pattern starts at the command or the phrase and captures the value.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from imprintd.redact import values
@@ -173,18 +174,19 @@ PHRASES: Final[tuple[Phrase, ...]] = (
 )
 """All phrases; the position is the rule number."""
 
-_COMPILED: dict[int, Any] = {}
 _WINDOW: Final = 640
+
+
+@cache
+def _pattern(number: int) -> Any:
+    return compile_bytes("(?i)" + PHRASES[number].whole)
 
 
 def phrase(data: bytes, start: int, number: int, out: list[Found]) -> int:
     """Phrase `number` may start at `start`; note its value."""
     rule = PHRASES[number]
-    pattern = _COMPILED.get(number)
-    if pattern is None:
-        pattern = _COMPILED[number] = compile_bytes("(?i)" + rule.whole)
     window = data[start : start + _WINDOW]
-    found = pattern.search(window)
+    found = _pattern(number).search(window)
     if found is None:
         return start
     group = next((n for n in range(1, len(found.groups()) + 1) if found.group(n) is not None), 0)

@@ -171,6 +171,8 @@ class Detection:
             for view in views:
                 for start, end, kind in self._library.scan(view):
                     value = part[start:end]
+                    if kind == "basic-auth" and b":" in value:
+                        start += value.index(b":") + 1  # noqa: PLW2901 - the user stays
                     if b"\0" not in value and not (kind == "url-password" and network.weak(value)):
                         out.append(Found(low + start, low + end, kind))
 

@@ -193,9 +193,7 @@ _SECRET_BEFORE_KEY: Final = frozenset(
         "crypto",
     ]
 )
-_AUTH: Final = frozenset(
-    ["auth", "authorization", "sessionid", "sessid", "sid", "session", "cookie"]
-)
+_AUTH: Final = frozenset(["auth", "authorization", "sessionid", "sessid", "sid", "session"])
 
 _NOT_AFTER: Final = frozenset(
     [
@@ -545,6 +543,8 @@ def promise(name: str) -> Promise:
         return ""
     if last in _TOKEN or joined in _TOKEN:
         return "token"
+    if last == "key" and "secret" in words:
+        return "secret"
     if last in _KEY or joined in _KEY:
         return "key"
     if last in {"key", "keys"}:

@@ -66,7 +66,7 @@ def userinfo(data: bytes, start: int, out: list[Found]) -> int:
             break
         if _HOST.match(data, place) is not None:
             between = data[begin:place]
-            if at >= 0 and (b"?" in between or b"://" in between or b"/" in data[at:place]):
+            if at >= 0 and (b"?" in between or b"://" in between or _path(data, at, place)):
                 break
             at = place
         place = data.find(b"@", place + 1, end)
@@ -80,6 +80,13 @@ def userinfo(data: bytes, start: int, out: list[Found]) -> int:
     if not weak(password, scheme[2]):
         out.append(Found(begin, at, "url-password"))
     return begin
+
+
+def _path(data: bytes, at: int, place: int) -> bool:
+    """Whether the later @ stands in the path behind the host at the earlier one."""
+    slash = data.find(b"/", at, place)
+    host = data[at + 1 : slash]
+    return slash >= 0 and (b"." in host or b":" in host or host == b"localhost")
 
 
 def weak(password: bytes, user: bytes = b"") -> bool:

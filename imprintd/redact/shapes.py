@@ -7,6 +7,7 @@ The only module that imports RE2.
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -29,7 +30,9 @@ def compile_bytes(expression: str) -> Any:
     return re2.compile(expression.encode("ascii"), _OPTIONS)
 
 
-_COMPILED: dict[int, Any] = {}
+@cache
+def _pattern(number: int) -> Any:
+    return compile_bytes(FORMATS[number].whole)
 
 
 def measure(data: bytes, start: int, number: int) -> tuple[int, int]:
@@ -41,10 +44,7 @@ def measure(data: bytes, start: int, number: int) -> tuple[int, int]:
         settled for this format either way, so that no byte is measured often.
     """
     form = FORMATS[number]
-    pattern = _COMPILED.get(number)
-    if pattern is None:
-        pattern = _COMPILED[number] = compile_bytes(form.whole)
-    found = pattern.match(data[start : start + WINDOW])
+    found = _pattern(number).match(data[start : start + WINDOW])
     if found is None:
         return start, start + 1
     tail = found.end(2) - found.start(2)
