@@ -86,7 +86,9 @@ class EventRing:
                 yield event.as_json()
             if self._last > after:
                 continue
+            # not wait_for: until Python 3.12 it can swallow a cancellation
             try:
-                await asyncio.wait_for(news.wait(), idle_s)
+                async with asyncio.timeout(idle_s):
+                    await news.wait()
             except TimeoutError:
                 yield {"beat": self._clock.wall_ms(), "last": self._last}

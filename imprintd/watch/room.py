@@ -21,11 +21,11 @@ from imprintd.clock import Clock
 from imprintd.config import Watch as WatchConfig
 from imprintd.watch import place as places
 from imprintd.watch.changes import Changes, Signature, WallNs
-from imprintd.watch.coverage import Fault, SuspendGap, limit_fault, watch_limit
+from imprintd.watch.coverage import Fault, SuspendGap
 from imprintd.watch.hint import Hint
 from imprintd.watch.place import Place
 from imprintd.watch.scan import FileState, Root, look
-from imprintd.watch.status import RootStatus, WatchStatus
+from imprintd.watch.status import WatchStatus, faults_of, roots_of
 
 BATCH_FILES_MAX: Final = 64
 """Files told at once: between two batches a newer change can overtake."""
@@ -155,19 +155,7 @@ class Watcher:
     def status(self) -> WatchStatus:
         """What is watched and how well, right now."""
         return WatchStatus(
-            roots=tuple(
-                RootStatus(
-                    path=spot.asked.path,
-                    client=spot.asked.client,
-                    state=spot.state,
-                    filesystem=spot.kind,
-                    files=spot.files,
-                    folders=len(spot.folders),
-                    covered=spot.covered,
-                    scanned_ms=spot.scanned_ms,
-                )
-                for spot in self._places
-            ),
+            roots=roots_of(self._places),
             folders=sum(len(spot.folders) for spot in self._places),
             covered=sum(spot.covered for spot in self._places),
             pending=self._changes.pending,
@@ -176,7 +164,7 @@ class Watcher:
             losses=self._losses,
             last_scan=max((spot.scanned_ms for spot in self._places), default=0),
             paused=self._paused,
-            faults=self._faults(),
+            faults=faults_of(self._places),
         )
 
     async def _report(self, on_changed: OnFiles, on_quiet: OnFiles | None) -> None:
@@ -323,18 +311,8 @@ class Watcher:
         for state in files:
             self._changes.found(state, now, wall_ns)
 
-    def _faults(self) -> tuple[Fault, ...]:
-        # copied first: the status is asked for from other threads, too
-        faults = [fault for spot in self._places for fault in tuple(spot.faults.values())]
-        watched = [spot for spot in self._places if spot.state == "watching"]
-        if any(spot.confirmed for spot in watched):
-            folders = sum(len(spot.folders) for spot in watched)
-            covered = sum(spot.covered for spot in watched)
-            faults.append(limit_fault(folders, covered, watch_limit()))
-        return tuple(faults)
-
     def _say_faults(self) -> None:
-        faults = self._faults()
+        faults = faults_of(self._places)
         if faults != self._told_faults:
             self._told_faults = faults
             if self._on_faults is not None:
@@ -354,8 +332,10 @@ class Watcher:
             times.append(due)
         # a little late rather than early: an early one would wake twice
         delay_s = max(0.0, min(times) - self._clock.monotonic()) + 0.005
+        # not wait_for: until Python 3.12 it can swallow a cancellation
         try:
-            await asyncio.wait_for(self._wake.wait(), delay_s)
+            async with asyncio.timeout(delay_s):
+                await self._wake.wait()
         except TimeoutError:
             return False
         return True

@@ -4,10 +4,11 @@ What the watch room says about itself in the status.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from imprintd.watch.coverage import Fault
-from imprintd.watch.place import PlaceState
+from imprintd.watch.coverage import Fault, limit_fault, watch_limit
+from imprintd.watch.place import Place, PlaceState
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +65,32 @@ class WatchStatus:
     last_scan: int
     paused: bool
     faults: tuple[Fault, ...]
+
+
+def roots_of(spots: Sequence[Place]) -> tuple[RootStatus, ...]:
+    """One entry for each place."""
+    return tuple(
+        RootStatus(
+            path=spot.asked.path,
+            client=spot.asked.client,
+            state=spot.state,
+            filesystem=spot.kind,
+            files=spot.files,
+            folders=len(spot.folders),
+            covered=spot.covered,
+            scanned_ms=spot.scanned_ms,
+        )
+        for spot in spots
+    )
+
+
+def faults_of(spots: Sequence[Place]) -> tuple[Fault, ...]:
+    """What is wrong with any place, and with all of them together."""
+    # copied first: the status is asked for from other threads, too
+    faults = [fault for spot in spots for fault in tuple(spot.faults.values())]
+    watched = [spot for spot in spots if spot.state == "watching"]
+    if any(spot.confirmed for spot in watched):
+        folders = sum(len(spot.folders) for spot in watched)
+        covered = sum(spot.covered for spot in watched)
+        faults.append(limit_fault(folders, covered, watch_limit()))
+    return tuple(faults)

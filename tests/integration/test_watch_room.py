@@ -651,3 +651,21 @@ def test_a_scan_of_a_missing_root_is_not_expensive(tmp_path: Path) -> None:
     (spot,) = places.places_for([Root(str(tmp_path / "no"), "test", expected=False)])
     assert places.survey(spot, None, 0.0, bool) is None
     assert (spot.state, spot.faults) == ("missing", {})
+
+
+def test_a_cancellation_that_meets_a_hint_is_not_swallowed(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+
+    async def nothing(_: list[FileState]) -> None:
+        return
+
+    async def main() -> None:
+        task = asyncio.create_task(bench.watcher.run(nothing))
+        await bench.watching()
+        bench.watcher._wake.set()  # both in one turn of the loop
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 5)
+
+    for _ in range(3):
+        asyncio.run(main())
