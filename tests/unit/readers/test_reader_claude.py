@@ -344,7 +344,7 @@ class TestTurns:
         turns = [event.turn for event in read(CLAUDE, jsonl(*records)).events]
         assert turns == [0, 1, 1, 2, 3, 4]
 
-    def test_a_helpers_prompt_inside_the_session_is_no_turn_and_no_question(self) -> None:
+    def test_a_sub_agents_prompt_inside_the_session_is_no_turn_and_no_question(self) -> None:
         records = [
             claude_said(0, text("before")),
             claude_user(1, "look around", isSidechain=True),
@@ -354,7 +354,7 @@ class TestTurns:
         assert [event.turn for event in got.events] == [0, 0, 1]
         assert got.first_question == "and now"
 
-    def test_in_a_helpers_own_file_it_is(self) -> None:
+    def test_in_a_sub_agents_own_file_it_is(self) -> None:
         got = read(CLAUDE, sample("claude/projects/*/agent-a1b2c3d4.jsonl"))
         assert [event.turn for event in got.events] == [1, 1]
         assert got.first_question == "Count the knots on the back."
