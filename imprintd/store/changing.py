@@ -25,7 +25,15 @@ ERROR_CHARS_MAX = 500
 
 
 class Writing(Feeds):
-    """What changes the database."""
+    """
+    What changes the database.
+
+    Attributes:
+        erasure_pending: Deleted bytes may still lie in the log, because a
+            reader was in the way; `checkpoint(truncate=True)` tries again.
+    """
+
+    erasure_pending: bool = False
 
     def publish(self, updates: Sequence[SnapshotUpdate], rules: str | None) -> list[Head]:
         """
@@ -186,18 +194,22 @@ class Writing(Feeds):
             Whether there was anything.
         """
         now_ms = self._clock.wall_ms()
-        return self._writer.run(
+        known = self._writer.run(
             lambda connection: removal.delete_source(connection, source, kind, self.device, now_ms)
         )
+        self._erase()
+        return known
 
     def delete_workspace(self, workspace: str, *, kind: str = "delete") -> int:
         """Remove every source of a workspace, one transaction for all; returns how many."""
         now_ms = self._clock.wall_ms()
-        return self._writer.run(
+        count = self._writer.run(
             lambda connection: removal.delete_workspace(
                 connection, workspace, kind, self.device, now_ms
             )
         )
+        self._erase()
+        return count
 
     def forget_memory(self, workspace: str, memory_id: str) -> SourceId:
         """
@@ -213,11 +225,13 @@ class Writing(Feeds):
             NotKnown: No chunk has that id.
         """
         now_ms = self._clock.wall_ms()
-        return self._writer.run(
+        source = self._writer.run(
             lambda connection: forgetting.forget_memory(
                 connection, self._codec, workspace, memory_id, self.device, now_ms
             )
         )
+        self._erase()
+        return source
 
     def lift_fence(self, source: SourceId) -> bool:
         """The user wants a purged or forgotten source again; True if a fence stood."""
@@ -267,9 +281,17 @@ class Writing(Feeds):
         Returns:
             Whether nothing is left in the log.
         """
-        return self._writer.run(
+        emptied = self._writer.run(
             lambda connection: checkpoint(connection, truncate=truncate), transaction=False
         )
+        if truncate and emptied:
+            self.erasure_pending = False
+        return emptied
+
+    def _erase(self) -> None:
+        """Leave nothing of what was deleted in the log, or remember that some is left."""
+        self.erasure_pending = True
+        self.checkpoint(truncate=True)
 
     def _publication(
         self, updates: Sequence[SnapshotUpdate], rules: str | None

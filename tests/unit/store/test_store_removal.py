@@ -86,9 +86,23 @@ def test_deleted_text_is_not_in_the_files(tmp_path: Path) -> None:
         files = [tmp_path / (FILE_NAME + suffix) for suffix in ("", "-wal")]
         assert any(secret.encode() in file.read_bytes() for file in files)
         store.delete_source(SOURCE, kind="purge")
-        assert store.checkpoint(truncate=True)
+        assert not store.erasure_pending
         assert not any(secret.encode() in file.read_bytes() for file in files)
         assert store.text_of(OTHER) == TEXT * 20
+
+
+def test_a_reader_in_the_way_of_an_erasure_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("imprintd.store.connection.BUSY_MS", 50)
+    with Store.open(tmp_path, ManualClock(), codec=SmallCodec()) as store:
+        store.publish([update_of(TEXT)], None)
+        with store._reading() as connection:
+            assert connection.execute("SELECT count(*) FROM heads").fetchone() == (1,)
+            store.delete_source(SOURCE)
+            assert store.erasure_pending
+        assert store.checkpoint(truncate=True)
+        assert not store.erasure_pending
 
 
 def test_a_sound_snapshot_verifies(store: Store) -> None:
