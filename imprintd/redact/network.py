@@ -182,9 +182,6 @@ def cookie(data: bytes, at: int, out: list[Found]) -> int:
     for pair in _PAIR.finditer(data, at, end):
         value = pair[3]
         begin = pair.start(3)
-        if value.startswith((b"s%3A", b"s:")):
-            begin += 4 if value.startswith(b"s%3A") else 2
-            value = data[begin : pair.end(3)]
         if pair[1].lower() in {b"path", b"domain", b"expires", b"max-age", b"samesite", b"version"}:
             continue
         if (

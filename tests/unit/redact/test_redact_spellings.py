@@ -71,7 +71,7 @@ CASES = [
         '{"url":"https://a.test/v1?limit=1\\u0026api_key=«q7Zr2Lm9Xt4Vb8Kn3Wh6»\\u0026page=2"}',
     ),
     ("cookie", "Cookie: theme=dark; sessionid=«q7zr2lm9xt4vb8kn3wh6»"),
-    ("cookie", "Set-Cookie: connect.sid=s%3A«q7Zr2Lm9Xt4Vb8Kn3Wh6»; Path=/"),
+    ("cookie", "Set-Cookie: connect.sid=«s%3Aq7Zr2Lm9Xt4Vb8Kn3Wh6»; Path=/"),
     ("password-hash", "root:«$6$q7Zr2Lm9$" + "Xt4Vb8Kn3Wh6Sj1Dg5Fc" * 4 + "»:19000:0"),
     ("wifi-password", "WIFI:T:WPA;S:office;P:«Tundra7kelp»;;"),
     ("private-key", f"«-----BEGIN RSA PRIVATE KEY-----\n{BODY}\n-----END RSA PRIVATE KEY-----»\n"),
