@@ -297,7 +297,15 @@ class StoreVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Counts and sizes; bytes are of files, chars and text_bytes of canonical text."""
+    """
+    Counts and sizes.
+
+    Attributes:
+        text_chars: Of canonical text, as are `text_bytes`.
+        packed_bytes: The same text as it is stored.
+        vector_bytes: As if every vector were as long as the last one.
+        db_bytes: Of the file, as are `wal_bytes`.
+    """
 
     schema: int
     change: int

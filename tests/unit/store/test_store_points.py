@@ -47,6 +47,8 @@ def test_points_settle_what_is_owed_window_by_window(store: Store) -> None:
         (2, 3, "r1"),
         (1, 3, "r1"),
     ]
+    statistics = store.statistics()
+    assert (statistics.points, statistics.vector_bytes, statistics.owed) == (3, 24, 0)
     first = store.points_after(0, 10)[0]
     assert store.points_after(first.id, 1, "r1")[0].window == 2
     assert store.points_after(0, 10, "r2") == []
