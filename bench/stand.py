@@ -41,6 +41,9 @@ def model_folder(cache: Path) -> Path | None:
     From the two published files if tests have fetched them, else by download;
     None where neither is possible.
     """
+    folder = cache / "models" / MODEL
+    if (folder / "model.json").is_file():
+        return folder
     named = os.environ.get("IMPRINTD_TEST_MODELS") or "~/.cache/imprintd-tests/models"
     published = Path(named).expanduser() / "published"
     try:
@@ -48,7 +51,7 @@ def model_folder(cache: Path) -> Path | None:
     except ImprintdError as error:
         print(f"no embedding model: {error.message}", file=sys.stderr)
         return None
-    return cache / "models" / MODEL
+    return folder
 
 
 @dataclass(frozen=True, slots=True)

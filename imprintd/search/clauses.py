@@ -136,3 +136,11 @@ class Clauses:
         if len(stems) == 1:
             return self.body(stems[0])
         return self._t.Query.phrase_query(self._schema, "body", list(stems))
+
+
+def language_tags(language: str | None) -> list[str]:
+    """A tag and its beginnings: `de-CH` counts as `de` too; lower case."""
+    if not language:
+        return []
+    parts = language.lower().split("-")[:4]
+    return ["-".join(parts[: n + 1]) for n in range(len(parts))]

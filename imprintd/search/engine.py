@@ -15,6 +15,7 @@ from imprintd.model.source import SourceId
 from imprintd.search import check, filters, fusion
 from imprintd.search.follow import Caches
 from imprintd.search.hits import Hits
+from imprintd.search.lexical import WordsUnreadable
 from imprintd.search.ports import Archive, Asked, EmbedQuery, Held, Hit, Mode, Results, Vector
 from imprintd.search.sides import Side, Sides
 from imprintd.search.words import Asking, ask
@@ -22,6 +23,9 @@ from imprintd.search.words import Asking, ask
 LIMIT_MAX: Final = 100
 QUESTION_REFRESH_CHARS: Final = 400_000
 """Text that a question indexes itself before it is answered (about 50 ms)."""
+
+REFRESH_WAIT_S: Final = 0.2
+"""How long a question waits for a refresh that is under way elsewhere."""
 
 
 class Search:
@@ -73,7 +77,11 @@ class Search:
         Args:
             expected: Content digests by memory id.
         """
-        self.caches.refresh()
+        try:
+            self.caches.refresh()
+        except WordsUnreadable:
+            self.caches.renew_words()
+            self.caches.refresh()
         return check.membership(self.caches, self._archive, source, expected)
 
     def status(self) -> dict[str, Any]:
@@ -106,14 +114,25 @@ class Search:
             raise UsageError(f"a search gives 1 to {LIMIT_MAX} hits")
         began = time.perf_counter()
         notes: list[str] = []
-        if not self.caches.refresh(QUESTION_REFRESH_CHARS, wait_s=0.2):
-            notes.append("the index is catching up: the newest text may be missing")
         asking = ask(asked.text)
         vector = self._vector(asked, notes)
-        with self.caches.lock:
-            hits, mode = self._answer(asked, asking, vector, notes)
+        try:
+            hits, mode = self._attempt(asked, asking, vector, notes)
+        except WordsUnreadable:
+            # Damage that shows only while reading; the caches are not the truth.
+            self.caches.renew_words()
+            notes.append("the index of words was damaged: it is built anew")
+            hits, mode = self._attempt(asked, asking, vector, notes)
         took_ms = (time.perf_counter() - began) * 1000
         return Results(tuple(hits), took_ms, mode, tuple(notes))
+
+    def _attempt(
+        self, asked: Asked, asking: Asking, vector: Vector | None, notes: list[str]
+    ) -> tuple[list[Hit], Mode]:
+        if not self.caches.refresh(QUESTION_REFRESH_CHARS, wait_s=REFRESH_WAIT_S):
+            notes.append("the index is catching up: the newest text may be missing")
+        with self.caches.lock:
+            return self._answer(asked, asking, vector, notes)
 
     def _vector(self, asked: Asked, notes: list[str]) -> Vector | None:
         if asked.mode == "lexical":
@@ -143,4 +162,5 @@ class Search:
             words = self._sides.words(asked, asking, mask, notes)
         mode: Mode = "lexical" if vector is None else asked.mode
         scores = fusion.fused(words.scores, near.scores)
-        return self._hits.open(asked, asking, mask, scores, words, near), mode
+        hits = self._hits.open(asked, asking, mask, scores, words, near, notes)
+        return hits, mode

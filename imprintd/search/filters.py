@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from imprintd.model.event import KINDS, ROLES
-from imprintd.search.clauses import Filter
-from imprintd.search.lexical import language_tags
+from imprintd.search.clauses import Filter, language_tags
 from imprintd.search.ports import Asked
 from imprintd.search.table import Ids, Mask, Names, Table, view
 

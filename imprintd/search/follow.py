@@ -20,8 +20,8 @@ import numpy as np
 from imprintd.errors import IntegrityError
 from imprintd.search.entries import entries_of
 from imprintd.search.index import Page, VectorIndex, from_halves
-from imprintd.search.lexical import SCHEMA, Entry, Lexical, State
-from imprintd.search.ports import ERASED_SETTING, Archive, PointRow
+from imprintd.search.lexical import SCHEMA, Entry, Lexical, State, WordsUnreadable
+from imprintd.search.ports import ERASED_SETTING, Archive, ChunkRow, PointRow
 from imprintd.search.table import Table
 
 ROWS_PAGE: Final = 2000
@@ -117,6 +117,11 @@ class Caches:
             self._new_words()
         self.refresh()
 
+    def renew_words(self) -> None:
+        """Another folder for the index of words: the one in use cannot be read or written."""
+        with self._refreshing:
+            self._new_words()
+
     def close(self) -> None:
         """Keep the vectors' index if it is worth a file."""
         with self._refreshing:
@@ -188,9 +193,7 @@ class Caches:
         entries: list[Entry] = []
         chars, row = 0, state.row
         while left is None or left > 0:
-            page = self._archive.chunks_born_after(
-                state.change, TEXT_PAGE, after_row=row, content=True
-            )
+            page = self._page(state.change, row)
             for chunk in page:
                 entries += entries_of(chunk)
                 size = len(chunk.content or "")
@@ -209,6 +212,21 @@ class Caches:
         if entries or drop:
             self.words.write(entries, drop, dataclasses.replace(base, row=row))
         return False
+
+    def _page(self, change: int, row: int) -> Sequence[ChunkRow]:
+        """The next chunks with their text; one whose text is damaged comes without."""
+        try:
+            return self._archive.chunks_born_after(change, TEXT_PAGE, after_row=row, content=True)
+        except IntegrityError:
+            bare = self._archive.chunks_born_after(change, TEXT_PAGE, after_row=row, content=False)
+            return [one for chunk in bare for one in self._readable(chunk)]
+
+    def _readable(self, chunk: ChunkRow) -> Sequence[ChunkRow]:
+        try:
+            return self._archive.chunks_by_row([chunk.row], content=True)
+        except IntegrityError:
+            # Verifying names it; indexed without words, so that the rest goes on.
+            return [chunk]
 
     def _dead_rows(self, change: int) -> list[int]:
         rows: list[int] = []
@@ -239,7 +257,7 @@ class Caches:
             shutil.rmtree(self._generations / f"g{old}", ignore_errors=True)
         try:
             words = Lexical(self._generations / f"g{number}")
-        except IntegrityError:
+        except WordsUnreadable:
             shutil.rmtree(self._generations / f"g{number}", ignore_errors=True)
             return Lexical(self._generations / f"g{number + 1}")
         return words

@@ -4,9 +4,11 @@ From scored chunks to hits: one for each text, with places and an excerpt.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from imprintd.errors import IntegrityError
 from imprintd.search.follow import Caches
 from imprintd.search.match import Match, locate
 from imprintd.search.ports import Archive, Asked, ChunkRow, Hit
@@ -36,6 +38,7 @@ class Hits:
         scores: Mapping[int, float],
         words: Side,
         near: Side,
+        notes: list[str],
     ) -> list[Hit]:
         """
         The hits of an answer.
@@ -45,6 +48,7 @@ class Hits:
             scores: Fused, by slot, best first.
             words: Candidates by words.
             near: Candidates by vectors.
+            notes: Gets what the user should know.
         """
         table = self._caches.table
         groups = self._folded(scores, {**near.folds, **words.folds})
@@ -54,12 +58,7 @@ class Hits:
         opened = 0
         for batch in _batches(groups, asked.limit):
             slots = [group[0] for group in batch]
-            rows = {
-                row.row: row
-                for row in self._archive.chunks_by_row(
-                    [table.row[slot] for slot in slots], content=True
-                )
-            }
+            rows = self._texts([table.row[slot] for slot in slots], notes)
             opened += len(slots)
             for group in batch:
                 slot = group[0]
@@ -85,6 +84,20 @@ class Hits:
                 break
         found.sort(key=lambda item: (-item[0], -item[1]))
         return self._shown(found[: asked.limit], mask)
+
+    def _texts(self, rows: Sequence[int], notes: list[str]) -> dict[int, ChunkRow]:
+        """Chunks with their text by row; those whose text is damaged are left out."""
+        try:
+            return {row.row: row for row in self._archive.chunks_by_row(rows, content=True)}
+        except IntegrityError:
+            found: dict[int, ChunkRow] = {}
+            for row in rows:
+                with contextlib.suppress(IntegrityError):
+                    found.update(
+                        {one.row: one for one in self._archive.chunks_by_row([row], content=True)}
+                    )
+            notes.append("some stored text is damaged: run `imprintd verify --all`")
+            return found
 
     def _folded(self, scores: Mapping[int, float], folds: dict[int, int]) -> list[list[int]]:
         """Slots that say the same as one group, best first, the best slot leading it."""

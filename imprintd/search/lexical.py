@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from imprintd.errors import IntegrityError
-from imprintd.search.clauses import Clauses, Filter
+from imprintd.search import segments
+from imprintd.search.clauses import Clauses, Filter, language_tags
 from imprintd.search.words import Asking, humps, set_apart, spaced
 
 T = TypeVar("T")
@@ -35,6 +36,12 @@ HEAP_BYTES: Final = 15_000_000
 
 HEAP_BYTES_BULK: Final = 48_000_000
 _STATE: Final = "state"
+
+
+class WordsUnreadable(IntegrityError):
+    """The index of words cannot be read or written; a new one mends it."""
+
+    code = "words-unreadable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +119,7 @@ class Lexical:
         folder: Holds one generation of the index; made if absent, mode 0700.
 
     Raises:
-        IntegrityError: The folder cannot be read; drop it and build anew.
+        WordsUnreadable: The folder cannot be read; drop it and build anew.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -131,6 +138,11 @@ class Lexical:
         )
         self._schema = self._make_schema()
         self._clauses = Clauses(tantivy, self._schema, self.stems, self._frequency)
+        if damaged := self.damaged():
+            raise WordsUnreadable(
+                f"{len(damaged)} files of the index of words are damaged",
+                remedy="it is built anew from the database",
+            )
         self._index = self._guarded(self._open)
         self._searcher = self._guarded(self._index.searcher)
         self.state = self._guarded(self._read_state)
@@ -168,7 +180,7 @@ class Lexical:
             raise
         except BaseException as error:
             # A panic of the library arrives as a BaseException of its own.
-            raise IntegrityError(
+            raise WordsUnreadable(
                 f"the index of words cannot be read: {type(error).__name__}",
                 remedy="it is built anew from the database",
             ) from None
@@ -181,7 +193,7 @@ class Lexical:
         in both is replaced.
 
         Raises:
-            IntegrityError: The folder cannot be written.
+            WordsUnreadable: The folder cannot be written.
         """
         self._guarded(lambda: self._write(list(add), drop, state))
 
@@ -239,7 +251,7 @@ class Lexical:
         A question ready to be asked.
 
         Raises:
-            IntegrityError: The folder cannot be read any more.
+            WordsUnreadable: The folder cannot be read any more.
         """
         return self._guarded(lambda: self._prepare(asking, wanted))
 
@@ -256,7 +268,7 @@ class Lexical:
         Windows that match, best first.
 
         Raises:
-            IntegrityError: The folder cannot be read any more.
+            WordsUnreadable: The folder cannot be read any more.
         """
         query = self._t.Query.boolean_query(
             [(self._t.Occur.Must, prepared.match), *prepared.filters]
@@ -342,6 +354,10 @@ class Lexical:
         total = max(1, self._searcher.num_docs)
         return {stem: 1.0 / (1.0 + 20.0 * self._frequency([stem]) / total) for stem in stems}
 
+    def damaged(self) -> list[str]:
+        """Names of files that are damaged; see `segments`."""
+        return segments.damaged(self.folder)
+
     def size_bytes(self) -> int:
         """Bytes of the folder's files."""
         return sum(entry.stat().st_size for entry in os.scandir(self.folder))
@@ -349,11 +365,3 @@ class Lexical:
     def drop(self) -> None:
         """Remove the folder; the index must not be used any more."""
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def language_tags(language: str | None) -> list[str]:
-    """A tag and its beginnings: `de-CH` counts as `de` too; lower case."""
-    if not language:
-        return []
-    parts = language.lower().split("-")[:4]
-    return ["-".join(parts[: n + 1]) for n in range(len(parts))]
