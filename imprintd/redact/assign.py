@@ -59,6 +59,7 @@ _LINE_START: Final = re.compile(
     rb"[ \t]*(?:\d{1,6}(?:\xe2\x86\x92|[:\t|-])[ \t]*)?"
     rb"(?:[-+>#$*!/][-+>#$*!/ \t]{0,4})?(?:(?:export|set|setx|env|ENV|ARG|declare -x|-e|--env|run|let|SET)[ \t]+)?\Z"
 )
+_GREPPED: Final = re.compile(rb":\d{1,6}[:-]\Z")
 _PAIRED: Final = re.compile(
     rb"(?i)(?:name|key|id|type|field|variable|label)\\{0,15}[\"'`]?\s{0,8}[:=>]\s{0,8}\\{0,15}[\"'`]?"
     rb"([\w.-]{2,64})\\{0,15}[\"'`]?\s{0,8}[,;}]?(?:</(?:key|name)>)?(?:\\+[nrt]|\s){0,40}(?:[<{-]{0,2}\s{0,8})\\{0,15}[\"'`]?"
@@ -96,6 +97,8 @@ def name_before(data: bytes, at: int) -> tuple[str, int]:
 
 def _opens_line(before: bytes) -> bool:
     """Whether only what may open a line or a string stands between it and the name."""
+    if _GREPPED.search(before, max(0, len(before) - 9)) is not None:
+        return True
     place = max(
         before.rfind(b"\n"),
         before.rfind(b"\r"),

@@ -88,7 +88,7 @@ PHRASES: Final[tuple[Phrase, ...]] = (
     Phrase(
         "basic-auth",
         "\\b(?:curl|wget|http|https|xh)[ \\t]",
-        "(?:curl|http|https|xh)(?:[ \\t]+|\\\\\\n)(?:[^\\n|;]|\\\\\\n){0,300}?(?:-u|--user|--proxy-user|-U|-a|--auth)(?:[ =\\t]+)?\\\\*[\"']?[^\\s:\"'`$<{\\\\]{1,80}:([^\\s\"'`\\\\]{2,200})",
+        "(?:curl|http|https|xh)(?:[ \\t]+|\\\\\\n)(?:(?:[^\\n|;]|\\\\\\n){0,300}?[ \\t])?(?:-u|--user|--proxy-user|-U|-a|--auth)(?:[ =\\t]+)?\\\\*[\"']?[^\\s:\"'`$<{\\\\]{1,80}:([^\\s\"'`\\\\]{2,200})",
     ),
     Phrase(
         "password",
@@ -212,6 +212,6 @@ def proves(value: bytes) -> bool:
     if value[:1] in b"-/.([<{" or b"://" in value or values.SLUG.match(value):
         return False
     digits = any(48 <= byte <= 57 for byte in value)
-    signs = any(byte in b"!@#$%^&*+=?~" for byte in value)
+    signs = any(byte in b"!@#$%^&*+=~" for byte in value)
     letters = any(65 <= (byte & 223) <= 90 for byte in value)
     return letters and (digits or (signs and len(value) >= 6))

@@ -148,7 +148,8 @@ def promise(name: str) -> Promise:
             return "secret"
         if before in _KEY_BEFORE:
             return "key"
-        return "loose" if name else ""
+        # `SOMETHING_KEY` in capitals is a setting; `key` anywhere else may be any key.
+        return "key" if len(words) > 1 and name.isupper() else "loose"
     if last in _AUTH or joined in _AUTH:
         return "auth"
     # The word may be glued: `mypassword`, `OPENAIKEY`, `githubtoken`.

@@ -14,7 +14,7 @@ from imprintd.redact.names import Promise, speaks
 
 _PLACEHOLDER: Final = re.compile(
     rb"(?i)\A(?:"
-    rb"x{3,}.*|\*{3,}.*|\.{2,}.*|-{3,}.*|_{3,}.*|#{3,}.*|\?{2,}.*"
+    rb"x{3,}.*|.*[_-]x{3,}|\*{3,}.*|\.{2,}.*|-{3,}.*|_{3,}.*|#{3,}.*|\?{2,}.*"
     rb"|(?:<|&lt;|\[|\{|%\{|\(\().*|\$[\w({].*|%\w+%.*|%\(.*|@[\w]+@|#\{.*"
     rb"|(?:my|your|the|some|our|an?|new|old|this|valid|invalid|bad|wrong|correct|get|set|test|fake|mock|dummy|sample|example|demo|foo)?"
     rb"[-_. ]?(?:super)?[-_. ]?"
@@ -51,6 +51,8 @@ _CAMEL: Final = re.compile(rb"\A[A-Za-z]?[a-z]+(?:[A-Z]{1,4}[a-z]+){1,}\d{0,3}\Z
 _ASCII_PATH: Final = re.compile(rb"\A[\w.@-]+(?:/[\w.@-]+)+\.[a-z]{1,5}\Z")
 SOLID: Final = re.compile(rb"\A[A-Za-z0-9+/=]+\Z")
 _COOKIE: Final = re.compile(rb"\A(?=(?:[^0-9]*[0-9]){3})[\w+/=%.~-]{20,}\Z")
+_CONSTANT: Final = re.compile(rb"\A[A-Z]{2,}(?:_[A-Z]{2,})+\Z")
+_TITLE: Final = re.compile(rb"\A[A-Z][a-z]+\Z")
 _TIGHT: Final = re.compile(rb"\A(?=[^0-9]*[0-9])[A-Za-z0-9+/=_]{16,}\Z")
 _COMMON: Final = frozenset(
     b"th he in er an re on at en nd ti es or te of ed is it al ar st to nt ng se ha as ou io le ve "
@@ -82,6 +84,8 @@ def fake(value: bytes) -> bool:
 
 def naming(value: bytes) -> bool:
     """Whether the value is itself a name of a secret: `DB_PASSWORD`, `forgot_password`."""
+    if _CONSTANT.match(value) is not None:
+        return True
     return _IDENTIFIER.match(value) is not None and speaks(value.decode("ascii"))
 
 
@@ -169,6 +173,8 @@ def convincing(value: bytes, promised: Promise, *, quoted: bool, config: bool) -
         )
     if promised == "password":
         if b" " in value and _PROSE.match(value):
+            return False
+        if not quoted and _TITLE.match(value) and wordlike(value):
             return False
         if _IDENTIFIER.match(value):
             return (config or quoted) and not (
