@@ -50,6 +50,7 @@ class Changes:
         self._settle = Settle(settle_ms, settle_ms_max)
         self._settle_ns = settle_ms * 1_000_000
         self._settling_root: dict[str, int] = {}
+        self._looking = 0
         self._pending: dict[str, FileState] = {}
         self._newest: list[tuple[int, str]] = []
         self._flying: dict[str, FileState] = {}
@@ -64,8 +65,8 @@ class Changes:
 
     @property
     def settling(self) -> int:
-        """Files that were hinted and are not quiet yet."""
-        return len(self._settle)
+        """Files that were hinted and are not quiet, or being looked at."""
+        return len(self._settle) + self._looking
 
     def hinted(self, path: str, root: int, now: float) -> None:
         """A path may have changed just now."""
@@ -73,8 +74,14 @@ class Changes:
         self._settling_root[path] = root
 
     def due(self, now: float) -> list[tuple[str, int]]:
-        """Paths (with roots) that have settled and must be looked at."""
-        return [(path, self._settling_root.pop(path)) for path in self._settle.ready(now)]
+        """Paths (with roots) that have settled and must be looked at; end with `all_looked`."""
+        paths = [(path, self._settling_root.pop(path)) for path in self._settle.ready(now)]
+        self._looking = len(paths)
+        return paths
+
+    def all_looked(self) -> None:
+        """What `due` gave out has been looked at, whatever was found."""
+        self._looking = 0
 
     def found(self, state: FileState, now: float, wall_ns: WallNs) -> None:
         """A scan saw this file; one that changed within settle_ms settles first."""

@@ -300,6 +300,7 @@ class Watcher:
             return
         for state in await self._do(_look_at, due):
             self._changes.looked(state)
+        self._changes.all_looked()
         for state in await self._do(_look_at, still):
             if self._changes.is_known(state):
                 self._still.append(state)

@@ -55,6 +55,9 @@ def test_a_file_that_was_just_written_settles_even_when_a_scan_found_it() -> Non
     assert {f.path for f in changes.take(9)} == {"old", "ahead"}
     assert changes.settling == 1
     assert changes.due(NOW + 1) == [("fresh", 0)]
+    assert changes.settling == 1  # until it has been looked at
+    changes.all_looked()
+    assert changes.settling == 0
 
 
 def test_a_failed_batch_is_told_again_and_a_later_change_wins() -> None:
