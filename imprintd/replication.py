@@ -170,17 +170,12 @@ class StoreJournal:
                 return None
         return self._exchange.block(offer.source.workspace, reference.digest)
 
-    def refusal(self, source: SourceId) -> str | None:
-        parts = source.project.rstrip("/").split("/")
-        folders = {"/".join(parts[:count]) for count in range(1, len(parts) + 1)} - {""}
-        for kind, value in self._store.exclusions():
-            if (
-                (kind == "workspace" and value == source.workspace)
-                or (kind == "source" and value == source.key)
-                or (kind == "project" and value in folders)
-            ):
-                return "excluded"
-        return None
+    def refusal(self, offer: Offer) -> str | None:
+        return self._exchange.refusal(offer.source, offer.stamp, offer.root)
+
+    def relays(self, source: SourceId) -> bool:
+        head = self._store.head(source)
+        return head is not None and self._offered(head) is None
 
     def acknowledged(self, peer: str) -> tuple[bytes, int] | None:
         stored = self._store.setting(_acknowledged_key(peer))

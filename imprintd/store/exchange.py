@@ -18,7 +18,7 @@ from imprintd.errors import VersionReplaced
 from imprintd.model.snapshot import Head, Point, SnapshotUpdate, Stamp
 from imprintd.model.source import SourceId
 from imprintd.store.connection import Connection, all_of, value_of
-from imprintd.store.publish import next_change, publish
+from imprintd.store.publish import is_excluded, next_change, publish
 from imprintd.store.rows import expect_head, head_of, plain, source_row
 from imprintd.store.store import Store
 from imprintd.store.texts import blocks as blocks_at
@@ -136,6 +136,31 @@ class Exchange:
         with self._store._reading() as connection:  # noqa: SLF001 - same room
             packed = _packed(connection, workspace, digest)
         return None if packed is None else self._store._codec.unpack(packed, digest)  # noqa: SLF001
+
+    def refusal(self, source: SourceId, stamp: Stamp, root: bytes) -> str | None:
+        """
+        Why a version of a peer is not wanted; None if it may come.
+
+        `excluded` or `purged` whatever it is, `forgotten` for this very text,
+        `deleted` unless it is newer than what was deleted.
+        """
+        with self._store._reading() as connection:  # noqa: SLF001 - same room
+            if is_excluded(connection, source):
+                return "excluded"
+            fences = all_of(
+                connection,
+                "SELECT kind, root, stamp_ms, stamp_counter, stamp_device, stamp_digest"
+                " FROM fences WHERE workspace = ? AND key = ? AND project = ?",
+                (plain(source.workspace), plain(source.key), plain(source.project)),
+            )
+        for kind, fenced, *until in fences:
+            if kind == "purge":
+                return "purged"
+            if kind == "forget" and fenced in {root, stamp.digest}:
+                return "forgotten"
+            if kind == "delete" and stamp <= Stamp(*until):
+                return "deleted"
+        return None
 
     def offered(self, source: SourceId) -> bytes | None:
         """How the origin described a head whose text was redacted further here."""

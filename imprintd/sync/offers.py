@@ -30,7 +30,9 @@ def on_want(turn: Turn, peer: Peer, message: messages.Want) -> None:
     """Describe the heads that were asked for."""
     for key in message.keys:
         source = peer.inventory.source(key)
-        offer = None if source is None else turn.journal.describe(source, key)
+        offer = None
+        if source is not None and turn.journal.relays(source):
+            offer = turn.journal.describe(source, key)
         if offer is None:
             turn.send(peer, messages.Reject(b"", key, "gone"))
             continue

@@ -88,8 +88,16 @@ class Journal(Protocol):
         """Plain bytes of an offered block that is staged or held, or None."""
         ...
 
-    def refusal(self, source: SourceId) -> str | None:
-        """`excluded` or `purged` where this device does not want a source."""
+    def refusal(self, offer: Offer) -> str | None:
+        """Why this device does not want a version: `excluded`, `purged`, ...; None: it may come."""
+        ...
+
+    def relays(self, source: SourceId) -> bool:
+        """
+        Whether the head may be offered: its text is the one its stamp names.
+
+        One that was redacted further here is not passed on as its origin's.
+        """
         ...
 
     def acknowledged(self, peer: str) -> tuple[bytes, int] | None:

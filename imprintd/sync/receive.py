@@ -54,7 +54,7 @@ def on_offer(turn: Turn, peer: Peer, offer: messages.Offer) -> None:
 
 
 def _begin(turn: Turn, peer: Peer, transfer: bytes, offer: messages.Offer) -> None:
-    reason = turn.journal.refusal(offer.source)
+    reason = turn.journal.refusal(offer)
     if reason is not None:
         turn.send(peer, messages.Reject(transfer, offer.key, reason))
         turn.out.append(effects.Discard(transfer))

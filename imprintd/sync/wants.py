@@ -20,6 +20,7 @@ WANTS_MAX: Final = 1024
 ASK_S: Final = 5.0
 HOLD_S: Final = 600.0
 RETRY_S: Final = 60.0
+TRIES_MAX: Final = 20
 REFUSED_MAX: Final = 65_536
 
 
@@ -102,9 +103,12 @@ def hold(turn: Turn, peer: Peer, key: bytes, *, settle: bool = True) -> None:
 
 
 def again(turn: Turn, peer: Peer, key: bytes) -> None:
-    """Ask again soon."""
+    """Ask again soon, but not for ever: what never arrives is given up on this link."""
     want = peer.wants.get(key)
-    if want is not None:
+    if want is not None and want.tries >= TRIES_MAX:
+        turn.report(peer, "gave-up", "warning", detail=f"asked {want.tries} times")
+        refuse(turn, peer, key)
+    elif want is not None:
         want.asked = False
         want.ask_at_s = turn.now.elapsed_s + min(1.0 * want.tries, 30.0)
 

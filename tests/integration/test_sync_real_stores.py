@@ -550,6 +550,61 @@ def test_excluded_sources_stay_out(make: Maker) -> None:
     assert pair.count["Reject"] == 1
 
 
+@pytest.mark.parametrize(("kind", "reason"), [("purge", "purged"), ("delete", "deleted")])
+def test_what_was_taken_away_does_not_come_back(make: Maker, kind: str, reason: str) -> None:
+    a, b = make("a"), make("b")
+    a.learn(source("s"), talk(1, 3))
+    pair = Pair(a, b)
+    pair.connect()
+    pair.run()
+    assert b.store.delete_source(source("s"), kind=kind)
+    for device in (a, b):
+        device.restart()
+    pair.sent.clear()
+    pair.count.clear()
+    rejected: list[str] = []
+
+    def look(message: messages.Message) -> messages.Message:
+        if isinstance(message, messages.Reject):
+            rejected.append(message.reason)
+        return message
+
+    pair.spoil = look
+    pair.connect()
+    pair.run()
+
+    assert list(b.store.heads()) == []
+    assert rejected == [reason]
+    assert pair.count["Data"] == 0
+
+    a.clock.advance(9)
+    b.clock.advance(9)
+    a.learn(source("s"), talk(2, 1))
+    pair.published(a)
+    pair.run()
+    assert [head.source.key for head in b.store.heads()] == (
+        ["claude:s"] if kind == "delete" else []
+    )
+
+
+def test_what_was_redacted_further_is_not_passed_on_as_its_origins(make: Maker) -> None:
+    a, b, c = make("a"), make("b", redactor=Redactor(strict=True)), make("c")
+    a.learn(source("s"), [Event("user", "message", "my pin-4711", 1)])
+    a.learn(source("t"), [Event("user", "message", "nothing to hide", 1)])
+    first = Pair(a, b)
+    first.connect()
+    first.run()
+    b.restart()
+    second = Pair(b, c)
+
+    second.connect()
+    second.run(600)
+
+    assert [head.source.key for head in c.store.heads()] == ["claude:t"]
+    assert second.count["Want"] <= 4
+    assert second.count["Nack"] == 0
+
+
 def test_points_travel_and_are_owed_no_more(make: Maker) -> None:
     a, b = make("a", rules=RULES), make("b", rules=RULES)
     head = a.learn(source("s"), talk(1, 40))

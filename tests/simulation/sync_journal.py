@@ -137,8 +137,11 @@ class Journal:
         found = self.staging.get(transfer, {}).get(position)
         return found if found is not None else self._blocks().get(offer.blocks[position].digest)
 
-    def refusal(self, source: SourceId) -> str | None:
-        return "excluded" if source in self.excluded else None
+    def refusal(self, offer: Offer) -> str | None:
+        return "excluded" if offer.source in self.excluded else None
+
+    def relays(self, source: SourceId) -> bool:
+        return True
 
     def acknowledged(self, peer: str) -> tuple[bytes, int] | None:
         return self.acks.get(peer)
