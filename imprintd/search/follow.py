@@ -59,6 +59,7 @@ class Caches:
         self._change = 0
         self._last_point = 0
         self._swept = 0
+        self._sweep_due = False
         self._loaded = False
         self.table = Table()
         self.vectors = VectorIndex(self._stored)
@@ -139,8 +140,7 @@ class Caches:
         older = state.schema != SCHEMA
         if older or other_life or future or self._erased_after(state) > state.erased:
             self._new_words()
-            with self.lock:
-                self._sweep()
+            self._sweep_due = True
 
     def _erased_after(self, state: State) -> int:
         """The last erasure that the index of words may still hold; 0 while it holds nothing."""
@@ -299,7 +299,7 @@ class Caches:
         elif self.vectors.outgrown:
             self._build()
         with self.lock:
-            if self.table.dead > self._swept + GATHERED_MAX:
+            if self._sweep_due or self.table.dead > self._swept + GATHERED_MAX:
                 self._sweep()
 
     def _take(self, page: Sequence[PointRow]) -> list[PointRow]:
@@ -351,7 +351,7 @@ class Caches:
 
     def _sweep(self) -> None:
         """Vectors whose content no chunk has any more leave memory and file."""
-        self._swept = self.table.dead
+        self._swept, self._sweep_due = self.table.dead, False
         if self.vectors.remove(self.table.drop_orphans()) and not self.vectors.exact:
             self._save_vectors()
 

@@ -470,9 +470,11 @@ def test_erased_words_leave_the_disk(
     archive: FakeArchive, search: Search, tmp_path: Path, erase: str
 ) -> None:
     secret = archive.add("a", [said("the xyzzyplugh is out")])
+    archive.embed(secret)
     archive.add("b", [said("harmless words")])
     search.refresh()
     assert "xyzzyplugh" in terms_of(search)
+    assert len(search.caches.vectors) == 1
 
     if erase == "purge":
         archive.purge(secret)
@@ -481,6 +483,7 @@ def test_erased_words_leave_the_disk(
     search.refresh()
 
     assert "xyzzyplugh" not in terms_of(search)
+    assert len(search.caches.vectors) == 0
     assert [path.name for path in (tmp_path / "cache" / "lexical").iterdir()] == ["g2"]
     assert find(search, "harmless", mode="lexical") == ["b"]
 

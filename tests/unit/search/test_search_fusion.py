@@ -35,7 +35,7 @@ def test_fused_scores_are_within_bounds_best_first_and_complete(
 
 
 def test_copies_are_one_candidate_and_a_few_of_them_stay() -> None:
-    copies = {n: 5.0 for n in range(1000)}
+    copies = dict.fromkeys(range(1000), 5.0)
     others = {1000 + n: 1.0 - n / 1000 for n in range(200)}
 
     kept = fusion.leading({**copies, **others}, lambda key: -1 if key < 1000 else key)

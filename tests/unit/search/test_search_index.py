@@ -42,7 +42,8 @@ class Shelf:
         near = self.vectors.astype("<f2").astype(np.float32) @ question
         if allowed is not None:
             near[~np.isin(self.ids, allowed)] = -9
-        return self.ids[np.argsort(-near, kind="stable")[:count]].tolist()
+        order = np.argsort(-near, kind="stable")[:count]
+        return [int(one) for one in self.ids[order]]
 
 
 def build(shelf: Shelf, exact_max: int) -> VectorIndex:
