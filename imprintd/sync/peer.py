@@ -17,6 +17,7 @@ from imprintd.sync.inventory import Inventory
 from imprintd.sync.ports import Journal
 from imprintd.sync.ranges import Items
 from imprintd.sync.tables import State, Step, after
+from imprintd.wire import limits
 from imprintd.wire.messages import Hello, Message, Offer, Ranges
 
 KNOWN_MAX = 4096
@@ -168,6 +169,14 @@ class Peer:
     pull_at_s: float = 0.0
     timer_s: float | None = None
     ignored: int = 0
+
+    @property
+    def understood(self) -> bool:
+        """Whether there is a protocol that both speak, as far as the peer has said."""
+        hello = self.hello
+        return hello is None or (
+            hello.proto_min <= limits.PROTOCOL_MAX and hello.proto_max >= limits.PROTOCOL_MIN
+        )
 
     def knows(self, key: bytes, version: bytes) -> None:
         """Remember that the peer holds a version."""

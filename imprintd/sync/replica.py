@@ -122,7 +122,8 @@ def _on_hello(turn: Turn, peer: Peer, message: messages.Hello) -> None:
         turn.report(peer, "clock-skew", "warning", detail=f"{skew_ms} ms")
     elif abs(skew_ms) > SKEW_MS_NOTED:
         turn.report(peer, "clock-skew", "note", detail=f"{skew_ms} ms")
-    if message.proto_min > limits.PROTOCOL_MAX or message.proto_max < limits.PROTOCOL_MIN:
+    if not peer.understood:
+        # nothing else it says can be trusted to mean what it would mean here
         turn.report(
             peer,
             "no-common-protocol",
@@ -180,12 +181,18 @@ _HANDLERS: Final[dict[type, Callable[[Turn, Peer, Any], None]]] = {
 
 
 def _dispatch(turn: Turn, peer: Peer, message: messages.Message) -> None:
+    if not peer.understood and not isinstance(message, messages.Hello):
+        peer.ignored += 1
+        return
     _HANDLERS[type(message)](turn, peer, message)
 
 
 def _tick(turn: Turn, peer: Peer) -> None:
     now = turn.now.elapsed_s
     peer.timer_s = None
+    if not peer.understood:
+        peer.summary_at_s = peer.reconcile_at_s = now + reconcile.RECONCILE_S
+        return
     receive.tick(turn, peer)
     offers.expire(turn, peer)
     if peer.reconciliation is not None and peer.reconciliation.ask_at_s <= now:

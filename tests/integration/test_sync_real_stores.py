@@ -19,11 +19,12 @@ import pytest
 
 from imprintd.archive import TextCodec, base_of, open_store
 from imprintd.clock import ManualClock
+from imprintd.journal import StoreJournal
 from imprintd.learn.pipeline import extend
 from imprintd.model.event import Event
 from imprintd.model.snapshot import Chunk, Head, Limits, Point, Stamp
 from imprintd.model.source import Coverage, SourceId, SourceMeta
-from imprintd.replication import Receiver, StoreJournal
+from imprintd.replication import Receiver
 from imprintd.staging import Staging
 from imprintd.store import Store
 from imprintd.store.exchange import Exchange

@@ -13,7 +13,8 @@ import pytest
 
 from imprintd.archive import open_store
 from imprintd.clock import SystemClock
-from imprintd.replication import Receiver, StoreJournal
+from imprintd.journal import StoreJournal
+from imprintd.replication import Receiver
 from imprintd.replicator import Replicator
 from imprintd.staging import Staging
 from imprintd.store import Store

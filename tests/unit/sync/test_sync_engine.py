@@ -248,6 +248,28 @@ def test_types_of_a_newer_protocol() -> None:
     assert answers(messages.Credit(bytes(16), 1, (), 1, 1)) == [messages.Nack(bytes(16), "unknown")]
 
 
+def test_a_peer_without_a_common_protocol_is_named_and_left_alone() -> None:
+    replica = Replica(Journal("B"))
+    now = events.Instant(0, 0.0)
+    replica.handle(events.LinkUp("A", bytes(32)), now)
+
+    def said(event: events.SyncEvent) -> list[effects.Effect]:
+        found = replica.handle(event, now)
+        return [effect for effect in found if not isinstance(effect, effects.SetTimer)]
+
+    newer = messages.Hello(limits.PROTOCOL_MAX + 1, 9, (), "imprintd 9.0", 0)
+    assert said(events.FrameReceived("A", newer)) == [
+        effects.Report("A", "no-common-protocol", "error", detail="imprintd 9.0 speaks 2 to 9")
+    ]
+    assert said(events.FrameReceived("A", messages.Ping(1))) == []
+    assert said(events.TimerFired("A")) == []
+    wider = messages.Hello(1, 9, ("new",), "imprintd 9.0", 0)
+    assert said(events.FrameReceived("A", wider)) == []
+    assert said(events.FrameReceived("A", messages.Ping(1))) == [
+        effects.Send("A", messages.Pong(1, 0))
+    ]
+
+
 @pytest.mark.parametrize(
     "message",
     [
