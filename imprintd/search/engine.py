@@ -15,8 +15,8 @@ from imprintd.model.source import SourceId
 from imprintd.search import check, filters, fusion
 from imprintd.search.follow import Caches
 from imprintd.search.hits import Hits
-from imprintd.search.lexical import WordsUnreadable
 from imprintd.search.ports import Archive, Asked, EmbedQuery, Held, Hit, Mode, Results, Vector
+from imprintd.search.records import WordsUnreadable
 from imprintd.search.sides import Side, Sides
 from imprintd.search.words import Asking, ask
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from imprintd.search.filters import event_words
-from imprintd.search.lexical import Entry
 from imprintd.search.ports import ChunkRow
+from imprintd.search.records import Entry
 from imprintd.search.words import bare_text, body_spans, day_words, fold_key, window_spans
 
 

@@ -9,7 +9,6 @@ the caches' lock only for moments.
 from __future__ import annotations
 
 import dataclasses
-import shutil
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,9 +18,10 @@ import numpy as np
 
 from imprintd.errors import IntegrityError
 from imprintd.search.entries import entries_of
+from imprintd.search.generations import Generations
 from imprintd.search.index import Page, VectorIndex, from_halves
-from imprintd.search.lexical import SCHEMA, Entry, Lexical, State, WordsUnreadable
 from imprintd.search.ports import ERASED_SETTING, Archive, ChunkRow, PointRow
+from imprintd.search.records import SCHEMA, Entry, State
 from imprintd.search.table import Table
 
 ROWS_PAGE: Final = 2000
@@ -63,7 +63,8 @@ class Caches:
         self._loaded = False
         self.table = Table()
         self.vectors = VectorIndex(self._stored)
-        self.words = self._open_words()
+        self._generations = Generations(folder / "lexical")
+        self.words = self._generations.open()
 
     # -- state
 
@@ -240,33 +241,10 @@ class Caches:
 
     # -- words
 
-    @property
-    def _generations(self) -> Path:
-        return self._folder / "lexical"
-
-    def _open_words(self) -> Lexical:
-        self._generations.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._folder.chmod(0o700)
-        numbers = sorted(
-            int(path.name[1:])
-            for path in self._generations.iterdir()
-            if path.name[:1] == "g" and path.name[1:].isdigit()
-        )
-        number = numbers[-1] if numbers else 1
-        for old in numbers[:-1]:
-            shutil.rmtree(self._generations / f"g{old}", ignore_errors=True)
-        try:
-            words = Lexical(self._generations / f"g{number}")
-        except WordsUnreadable:
-            shutil.rmtree(self._generations / f"g{number}", ignore_errors=True)
-            return Lexical(self._generations / f"g{number + 1}")
-        return words
-
     def _new_words(self) -> None:
         """Another, empty folder; the old one goes with all it holds."""
         old = self.words
-        number = int(old.folder.name[1:]) + 1
-        fresh = Lexical(self._generations / f"g{number}")
+        fresh = self._generations.after(old)
         with self.lock:
             self.words = fresh
         old.drop()

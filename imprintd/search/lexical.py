@@ -14,19 +14,16 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from imprintd.errors import IntegrityError
 from imprintd.search import segments
 from imprintd.search.clauses import Clauses, Filter, language_tags
+from imprintd.search.records import Entry, Found, Prepared, State, WordsUnreadable
 from imprintd.search.words import Asking, humps, set_apart, spaced
 
 T = TypeVar("T")
-
-SCHEMA: Final = 2
-"""Part of the state; a folder of another schema is built anew."""
 
 TOKEN_BYTES_MAX: Final = 96
 """Long enough for digests; longer tokens are encoded data."""
@@ -36,77 +33,6 @@ HEAP_BYTES: Final = 15_000_000
 
 HEAP_BYTES_BULK: Final = 48_000_000
 _STATE: Final = "state"
-
-
-class WordsUnreadable(IntegrityError):
-    """The index of words cannot be read or written; a new one mends it."""
-
-    code = "words-unreadable"
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """
-    Up to where a folder stands.
-
-    Attributes:
-        change: Change number that is contained.
-        row: The last row of a change that is contained in part, else 0.
-        erased: The store's last erasure when the folder was begun.
-        index_id: Life of the change log.
-    """
-
-    change: int = 0
-    row: int = 0
-    erased: int = 0
-    index_id: str = ""
-    schema: int = SCHEMA
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """
-    One window of one chunk, ready to be indexed.
-
-    Attributes:
-        part: 0-based window number.
-        fold: Equal where two chunks say the same (63 bits).
-        digest: The first 63 bits of the content digest.
-        events: `role`, `/kind` and `role/kind` of the events in the chunk.
-    """
-
-    row: int
-    source_row: int
-    part: int
-    fold: int
-    digest: int
-    text: str
-    workspace: str
-    project: str
-    client: str
-    device: str
-    language: str | None
-    events: frozenset[str]
-    first_ms: int
-    last_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A window that matches, best first; `score` is BM25."""
-
-    row: int
-    part: int
-    fold: int
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A question as the library's queries: what matches and what must hold besides."""
-
-    match: Any
-    filters: tuple[Any, ...]
 
 
 class Lexical:

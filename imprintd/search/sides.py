@@ -12,8 +12,8 @@ import numpy as np
 
 from imprintd.search import filters, fusion
 from imprintd.search.follow import Caches
-from imprintd.search.lexical import Found, Prepared
 from imprintd.search.ports import Asked, Vector
+from imprintd.search.records import Found, Prepared
 from imprintd.search.table import Mask
 from imprintd.search.words import Asking
 

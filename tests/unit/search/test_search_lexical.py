@@ -6,13 +6,8 @@ from pathlib import Path
 import pytest
 
 from imprintd.search.clauses import Filter, language_tags
-from imprintd.search.lexical import (
-    Entry,
-    Found,
-    Lexical,
-    State,
-    WordsUnreadable,
-)
+from imprintd.search.lexical import Lexical
+from imprintd.search.records import Entry, Found, State, WordsUnreadable
 from imprintd.search.words import ask
 
 BASE = Entry(1, 1, 0, 11, 21, "", "default", "/p", "claude", "d1", None, frozenset(), 0, 0)
