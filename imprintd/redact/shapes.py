@@ -44,6 +44,8 @@ def measure(data: bytes, start: int, number: int) -> tuple[int, int]:
         settled for this format either way, so that no byte is measured often.
     """
     form = FORMATS[number]
+    if form.alone and start and _joined(data, start):
+        return start, start + 1
     found = _pattern(number).match(data[start : start + WINDOW])
     if found is None:
         return start, start + 1
@@ -59,8 +61,6 @@ def measure(data: bytes, start: int, number: int) -> tuple[int, int]:
 
 
 def _holds(form: Format, data: bytes, start: int, end: int, tail: int) -> bool:
-    if form.alone and start and _joined(data, start):
-        return False
     body = data[start:end]
     if form.digit and not any(48 <= byte <= 57 for byte in body):
         return False
