@@ -24,7 +24,7 @@ JOINED_BOOST: Final = 1.5
 class Filter:
     """What a hit must be; None: anything. Projects are exact names."""
 
-    workspace: str
+    workspace: str | None
     projects: tuple[str, ...] | None = None
     client: str | None = None
     device: str | None = None
@@ -94,7 +94,13 @@ class Clauses:
                 want(stems, JOINED_BOOST)
         rarest = sorted(optional.items(), key=lambda item: self._frequency(item[0]))[:TERMS_MAX]
         parts = [
-            (t.Occur.Should, t.Query.boost_query(self._clause(stems), boost))
+            # The library skips ahead only over plain words.
+            (
+                t.Occur.Should,
+                self._clause(stems)
+                if boost == 1.0
+                else t.Query.boost_query(self._clause(stems), boost),
+            )
             for stems, boost in rarest
         ]
         required = [
@@ -109,14 +115,14 @@ class Clauses:
     def filters(self, wanted: Filter) -> list[Any]:
         """Queries that all must hold, whatever is asked."""
         t = self._t
-        queries = [self.term("workspace", wanted.workspace)]
+        queries = []
         if wanted.projects is not None:
             queries.append(
                 t.Query.term_set_query(self._schema, "project", list(wanted.projects))
                 if wanted.projects
                 else t.Query.empty_query()
             )
-        for field in ("client", "device", "event"):
+        for field in ("workspace", "client", "device", "event"):
             value = getattr(wanted, field)
             if value is not None:
                 queries.append(self.term(field, value))

@@ -25,8 +25,10 @@ def wanted(table: Table, asked: Asked) -> Filter:
     event = None
     if asked.role is not None or asked.kind is not None:
         event = event_word(asked.role, asked.kind)
+    # A filter that all pass would keep the index from skipping ahead.
+    alone = table.workspaces.names == [asked.workspace]
     return Filter(
-        asked.workspace,
+        None if alone else asked.workspace,
         projects,
         asked.client,
         asked.device,

@@ -51,7 +51,7 @@ class Hits:
             notes: Gets what the user should know.
         """
         table = self._caches.table
-        groups = self._folded(scores, {**near.folds, **words.folds})
+        groups = self._folded(scores, dict(words.folds), 4 * asked.limit)
         weights = self._caches.words.weights(asking)
         narrow = asked.role is not None or asked.kind is not None
         found: list[tuple[float, int, ChunkRow, Match, list[int]]] = []
@@ -99,13 +99,17 @@ class Hits:
             notes.append("some stored text is damaged: run `imprintd verify --all`")
             return found
 
-    def _folded(self, scores: Mapping[int, float], folds: dict[int, int]) -> list[list[int]]:
+    def _folded(
+        self, scores: Mapping[int, float], folds: dict[int, int], looked_up: int
+    ) -> list[list[int]]:
         """Slots that say the same as one group, best first, the best slot leading it."""
         table = self._caches.table
         unknown = [slot for slot in scores if slot not in folds]
-        by_row = self._caches.words.folds([table.row[slot] for slot in unknown])
+        # A look-up walks the dictionary of rows, so only for what may be shown.
+        near_top = [slot for slot in list(scores)[:looked_up] if slot not in folds]
+        by_row = self._caches.words.folds([table.row[slot] for slot in near_top])
         for slot in unknown:
-            # Not indexed yet: its content names it.
+            # Its content names it.
             folds[slot] = by_row.get(table.row[slot], -1 - table.code[slot])
         groups: dict[int, list[int]] = {}
         for slot in scores:

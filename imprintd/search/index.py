@@ -28,7 +28,10 @@ Page = tuple[Ids, Vectors]
 EXACT_MAX: Final = 100_000
 """Vectors up to which every one is compared: 12 ms here at the limit."""
 
-PROBES: Final = 32
+PROBES: Final = 128
+"""Lists looked into. At 290,000 vectors of made mixtures 32 of 512 find 0.93 of the
+ten nearest, 64 find 0.975, 128 find 0.99, for 4 ms more."""
+
 RESCORED: Final = 200
 _SAMPLE_PER_LIST: Final = 48
 _MAGIC: Final = b"imprintd vectors 1\n"

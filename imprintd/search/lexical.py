@@ -196,9 +196,11 @@ class Lexical:
         Raises:
             WordsUnreadable: The folder cannot be read any more.
         """
-        query = self._t.Query.boolean_query(
-            [(self._t.Occur.Must, prepared.match), *prepared.filters]
-        )
+        query = prepared.match
+        if prepared.filters:
+            query = self._t.Query.boolean_query(
+                [(self._t.Occur.Must, prepared.match), *prepared.filters]
+            )
         return self._guarded(lambda: self._run(query, limit))
 
     def among(self, prepared: Prepared, rows: Sequence[int]) -> list[Found]:
