@@ -20,6 +20,7 @@ from imprintd.errors import IntegrityError
 from imprintd.search.entries import entries_of
 from imprintd.search.generations import Generations
 from imprintd.search.index import Page, VectorIndex, from_halves
+from imprintd.search.lexical import Lexical
 from imprintd.search.ports import ERASED_SETTING, Archive, ChunkRow, PointRow
 from imprintd.search.records import SCHEMA, Entry, State
 from imprintd.search.table import Table
@@ -65,13 +66,14 @@ class Caches:
         self.vectors = VectorIndex(self._stored)
         self._generations = Generations(folder / "lexical")
         self.words = self._generations.open()
+        self._next: Lexical | None = None
 
     # -- state
 
     @property
     def change(self) -> int:
         """Every cache contains this change; the store may forget dead rows up to it."""
-        return min(self._change, self.words.state.change)
+        return min(self._change, self._writing.state.change)
 
     @property
     def behind(self) -> bool:
@@ -135,12 +137,18 @@ class Caches:
                 self._index_id = self._archive.index_id
                 self._forget_table()
             self._vector_file.unlink(missing_ok=True)
-        state = self.words.state
+        state = self._writing.state
         other_life = state.index_id not in ("", self._index_id)
         future = state.change > self._archive.change()
         older = state.schema != SCHEMA
-        if older or other_life or future or self._erased_after(state) > state.erased:
+        if older or other_life or future:
             self._new_words()
+        elif self._erased_after(state) > state.erased:
+            # The old folder answers until the new one is whole; what was erased
+            # is no live row any more and so is never shown.
+            if self._next is not None:
+                self._next.drop()
+            self._next = self._generations.after(self._writing)
             self._sweep_due = True
 
     def _erased_after(self, state: State) -> int:
@@ -183,9 +191,10 @@ class Caches:
         self._loaded = True
 
     def _follow_words(self, upto: int, chars_max: int | None) -> bool:
-        state = self.words.state
+        words = self._writing
+        state = words.state
         if state.change == upto:
-            return True
+            return self._take_over()
         base = dataclasses.replace(state, index_id=self._index_id)
         if state.change == 0 and state.row == 0:
             base = dataclasses.replace(base, erased=self._last_erased(0))
@@ -205,13 +214,13 @@ class Caches:
                     break
             else:
                 if len(page) < TEXT_PAGE:
-                    self.words.write(entries, drop, dataclasses.replace(base, change=upto, row=0))
-                    return True
+                    words.write(entries, drop, dataclasses.replace(base, change=upto, row=0))
+                    return self._take_over()
             if chars >= COMMIT_CHARS:
-                self.words.write(entries, drop, dataclasses.replace(base, row=row))
+                words.write(entries, drop, dataclasses.replace(base, row=row))
                 entries, drop, chars = [], [], 0
         if entries or drop:
-            self.words.write(entries, drop, dataclasses.replace(base, row=row))
+            words.write(entries, drop, dataclasses.replace(base, row=row))
         return False
 
     def _page(self, change: int, row: int) -> Sequence[ChunkRow]:
@@ -241,13 +250,27 @@ class Caches:
 
     # -- words
 
+    @property
+    def _writing(self) -> Lexical:
+        """The index of words that is caught up: the next one while there is one."""
+        return self.words if self._next is None else self._next
+
     def _new_words(self) -> None:
         """Another, empty folder; the old one goes with all it holds."""
-        old = self.words
-        fresh = self._generations.after(old)
-        with self.lock:
-            self.words = fresh
-        old.drop()
+        unfinished, fresh = self._next, self._generations.after(self._writing)
+        if unfinished is not None:
+            unfinished.drop()
+        self._next = fresh
+        self._take_over()
+
+    def _take_over(self) -> bool:
+        """The next index of words, now whole, takes the place of the one in use."""
+        if self._next is not None:
+            old = self.words
+            with self.lock:
+                self.words, self._next = self._next, None
+            old.drop()
+        return True
 
     # -- vectors
 

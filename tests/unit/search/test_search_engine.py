@@ -488,6 +488,45 @@ def test_erased_words_leave_the_disk(
     assert find(search, "harmless", mode="lexical") == ["b"]
 
 
+def test_while_erased_words_leave_the_rest_is_still_found(
+    archive: FakeArchive, search: Search, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = archive.add("a", [said("the xyzzyplugh entry")])
+    for n in range(60):
+        archive.add(f"s{n:02d}", [said(f"entry {n} " + "pad " * 50)])
+    search.refresh()
+    archive.purge(secret)
+    monkeypatch.setattr("imprintd.search.engine.QUESTION_REFRESH_CHARS", 2000)
+
+    first = search.query(Query("entry", limit=100, mode="lexical"))
+    folders = {path.name for path in (tmp_path / "cache" / "lexical").iterdir()}
+
+    assert (len(first.hits), find(search, "xyzzyplugh", mode="lexical")) == (60, [])
+    assert first.notes == ("the index is catching up: the newest text may be missing",)
+    assert folders == {"g1", "g2"}
+    search.refresh()
+    assert [path.name for path in (tmp_path / "cache" / "lexical").iterdir()] == ["g2"]
+    assert len(find(search, "entry", limit=100, mode="lexical")) == 60
+    assert "xyzzyplugh" not in terms_of(search)
+
+
+def test_a_second_erasure_on_the_way_begins_again(
+    archive: FakeArchive, search: Search, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [archive.add(f"s{n}", [said(f"xyzzyplugh{n} " + "pad " * 99)]) for n in range(40)]
+    search.refresh()
+    monkeypatch.setattr("imprintd.search.engine.QUESTION_REFRESH_CHARS", 2000)
+    archive.purge(rows[39])
+    find(search, "pad")
+    archive.purge(rows[0])
+
+    search.refresh()
+
+    left = [term for term in terms_of(search) if term.startswith("xyzzy")]
+    assert left == sorted(f"xyzzyplugh{n}" for n in range(1, 39))
+    assert len(list((tmp_path / "cache" / "lexical").iterdir())) == 1
+
+
 def test_files_and_folders_are_the_owners_only(
     archive: FakeArchive, search: Search, tmp_path: Path
 ) -> None:
