@@ -22,6 +22,9 @@ RECONCILE_FIRST_S: Final = 20.0
 """After a link came up and its logs were followed: finds what was held back
 on an earlier link and has no change number any more."""
 
+RECONCILE_AGAIN_S: Final = 600.0
+"""After a comparison that led nowhere."""
+
 ANSWERS_MAX: Final = 20_000
 """Answers of one comparison: 100,000 heads that all differ need about 7,000."""
 
@@ -129,7 +132,7 @@ def on_changes(turn: Turn, peer: Peer, message: messages.Changes) -> None:
 
 def begin_when_idle(turn: Turn, peer: Peer) -> None:
     """Compare everything unless there is work that will change the result."""
-    if peer.inbound or peer.waiting or _behind(peer):
+    if not peer.index or peer.inbound or peer.waiting or _behind(peer):
         peer.reconcile_at_s = turn.now.elapsed_s + RECONCILE_FIRST_S
     else:
         begin(turn, peer)
@@ -229,6 +232,7 @@ def on_answer(turn: Turn, peer: Peer, message: messages.Answer) -> None:
 def _give_up(turn: Turn, peer: Peer) -> None:
     """Ranges lead nowhere: the whole log, from its start, always does."""
     peer.reconciliation = None
+    peer.reconcile_at_s = turn.now.elapsed_s + RECONCILE_AGAIN_S
     peer.seen = 0
     peer.pull_at_s = 0.0
     turn.report(peer, "ranges-failed", "note")

@@ -96,6 +96,16 @@ def _settle(world: World, faults: Faults) -> None:
 
 @pytest.mark.parametrize("seed", range(100), ids=lambda seed: f"{seed}-")
 def test_seed_converges_without_a_half_or_older_head(seed: int) -> None:
+    _converges(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 1000), ids=lambda seed: f"{seed}-")
+def test_many_more_seeds(seed: int) -> None:
+    _converges(seed)
+
+
+def _converges(seed: int) -> None:
     random = Random(seed * 7919)
     faults = Faults(
         loss=random.choice((0.0, 0.05, 0.3)),
