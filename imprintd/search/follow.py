@@ -16,20 +16,16 @@ from typing import Final
 
 import numpy as np
 
-from imprintd.errors import IntegrityError
 from imprintd.search.entries import entries_of
 from imprintd.search.generations import Generations
 from imprintd.search.index import Page, VectorIndex, from_halves
 from imprintd.search.lexical import Lexical
-from imprintd.search.ports import ERASED_SETTING, Archive, ChunkRow, PointRow
+from imprintd.search.pages import ROWS_PAGE, TEXT_PAGE, dead_rows, last_erased, text_page
+from imprintd.search.ports import Archive, PointRow
 from imprintd.search.records import SCHEMA, Entry, State
 from imprintd.search.table import Table
 
-ROWS_PAGE: Final = 2000
 POINTS_PAGE: Final = 4000
-TEXT_PAGE: Final = 200
-"""Chunks read with their text at a time."""
-
 COMMIT_CHARS: Final = 24_000_000
 """Text that goes into one commit of a long catch-up."""
 
@@ -155,13 +151,7 @@ class Caches:
         """The last erasure that the index of words may still hold; 0 while it holds nothing."""
         if state.change == 0 and state.row == 0:
             return 0
-        return max(state.erased, self._last_erased(state.erased))
-
-    def _last_erased(self, after: int) -> int:
-        last = int(self._archive.setting(ERASED_SETTING) or 0)
-        while fences := self._archive.fences_after(max(after, last), 1000):
-            last = max(fence.change for fence in fences)
-        return last
+        return max(state.erased, last_erased(self._archive, state.erased))
 
     def _follow_rows(self, upto: int) -> None:
         if upto == self._change and self._loaded:
@@ -197,13 +187,13 @@ class Caches:
             return self._take_over()
         base = dataclasses.replace(state, index_id=self._index_id)
         if state.change == 0 and state.row == 0:
-            base = dataclasses.replace(base, erased=self._last_erased(0))
-        drop = self._dead_rows(state.change)
+            base = dataclasses.replace(base, erased=last_erased(self._archive, 0))
+        drop = dead_rows(self._archive, state.change)
         left = chars_max
         entries: list[Entry] = []
         chars, row = 0, state.row
         while left is None or left > 0:
-            page = self._page(state.change, row)
+            page = text_page(self._archive, state.change, row)
             for chunk in page:
                 entries += entries_of(chunk)
                 size = len(chunk.content or "")
@@ -222,31 +212,6 @@ class Caches:
         if entries or drop:
             words.write(entries, drop, dataclasses.replace(base, row=row))
         return False
-
-    def _page(self, change: int, row: int) -> Sequence[ChunkRow]:
-        """The next chunks with their text; one whose text is damaged comes without."""
-        try:
-            return self._archive.chunks_born_after(change, TEXT_PAGE, after_row=row, content=True)
-        except IntegrityError:
-            bare = self._archive.chunks_born_after(change, TEXT_PAGE, after_row=row, content=False)
-            return [one for chunk in bare for one in self._readable(chunk)]
-
-    def _readable(self, chunk: ChunkRow) -> Sequence[ChunkRow]:
-        try:
-            return self._archive.chunks_by_row([chunk.row], content=True)
-        except IntegrityError:
-            # Verifying names it; indexed without words, so that the rest goes on.
-            return [chunk]
-
-    def _dead_rows(self, change: int) -> list[int]:
-        rows: list[int] = []
-        while True:
-            dead = self._archive.chunks_died_after(
-                change, ROWS_PAGE, after_row=rows[-1] if rows else 0
-            )
-            rows += [one.row for one in dead]
-            if len(dead) < ROWS_PAGE:
-                return rows
 
     # -- words
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from imprintd.errors import IntegrityError
 from imprintd.model.event import KINDS, ROLES, Event, EventSpan
 from imprintd.model.source import SourceId
 from imprintd.search.ports import ERASED_SETTING, Vector
@@ -83,6 +84,7 @@ class FakeArchive:
         self.index_id = "life-1"
         self.settings: dict[str, str] = {}
         self.calls: Counter[str] = Counter()
+        self.damaged: set[int] = set()
         self._change = 0
         self._rows: dict[int, Row] = {}
         self._dead: list[Dead] = []
@@ -193,6 +195,10 @@ class FakeArchive:
     def live(self) -> dict[int, Row]:
         return dict(self._rows)
 
+    def _check(self, rows: Sequence[int], *, content: bool) -> None:
+        if content and self.damaged.intersection(rows):
+            raise IntegrityError("a stored text lacks a block")
+
     # -- what search asks
 
     def change(self) -> int:
@@ -210,6 +216,7 @@ class FakeArchive:
     ) -> list[Row]:
         self.calls["born with text" if content else "born"] += 1
         found = [r for r in self._rows.values() if r.born > change and r.row > after_row]
+        self._check([r.row for r in found[:limit]], content=content)
         return [r if content else replace(r, content=None) for r in found[:limit]]
 
     def chunks_died_after(self, change: int, limit: int, *, after_row: int) -> list[Dead]:
@@ -222,6 +229,7 @@ class FakeArchive:
     def chunks_by_row(self, rows: Sequence[int], *, content: bool) -> list[Row]:
         self.calls["texts read" if content else "rows read"] += len(rows)
         found = [self._rows[row] for row in rows if row in self._rows]
+        self._check(rows, content=content)
         return [r if content else replace(r, content=None) for r in found]
 
     def points_after(self, point_id: int, limit: int) -> list[PointRow]:

@@ -553,6 +553,23 @@ def test_a_long_catch_up_answers_from_what_is_there(
     assert len(find(search, "entry", limit=100)) == 100
 
 
+def test_a_damaged_text_in_the_store_stops_neither_indexing_nor_answers(
+    archive: FakeArchive, search: Search
+) -> None:
+    early = archive.add("early", [said("subject one")])
+    for n in range(5):
+        archive.add(f"s{n}", [said(f"subject {n}")])
+    archive.damaged = {early.row}
+    search.refresh()
+    later = list(archive.live().values())[2]
+    archive.damaged.add(later.row)
+
+    results = search.query(Query("subject", mode="lexical"))
+
+    assert sorted(keys(results)) == ["s0", "s2", "s3", "s4"]
+    assert results.notes == ("some stored text is damaged: run `imprintd verify --all`",)
+
+
 # -- membership
 
 
