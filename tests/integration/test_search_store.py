@@ -1,7 +1,9 @@
 """Search over the real store: what is published is found, what goes is gone."""
 
 import contextlib
+import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -163,6 +165,31 @@ def test_caches_continue_after_a_restart(store: Store, tmp_path: Path) -> None:
     assert second.change == store.change()
     for head in store.heads():
         assert second.membership(head.source, manifest(store, head.source)) == Held()
+
+
+def test_questions_from_several_threads_while_text_is_published(
+    store: Store, search: Search
+) -> None:
+    say(store, "claude:0", "pelican number0")
+    stop = threading.Event()
+
+    def ask_on() -> list[int]:
+        counts = []
+        while not stop.is_set():
+            counts.append(len(search.query(Query("pelican", limit=100)).hits))
+        return counts
+
+    with ThreadPoolExecutor(3) as pool:
+        asking = [pool.submit(ask_on) for _ in range(3)]
+        for n in range(1, 25):
+            say(store, f"claude:{n}", f"pelican number{n}")
+            embed(store)
+        stop.set()
+        seen = [counts.result() for counts in asking]
+
+    # what was found once is found from then on
+    assert all(counts == sorted(counts) for counts in seen)
+    assert len(search.query(Query("pelican", limit=100)).hits) == 25
 
 
 def test_a_long_output_is_found_deep_inside(store: Store, search: Search) -> None:
