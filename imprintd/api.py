@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 from imprintd.errors import UsageError
 from imprintd.ops.events import EventRing
 from imprintd.ops.http import Request, Response, Route, json_response, ndjson
+from imprintd.ops.metrics import metrics_response
 from imprintd.recall.memory import Memory
 from imprintd.recall.operations import OPERATIONS, answer
 
@@ -65,6 +66,7 @@ class Api:
             Route("GET", "/v1/ready", self._in_thread(self._daemon.ready)),
             Route("GET", "/v1/status", self._in_thread(self._daemon.status)),
             Route("GET", "/v1/events", self._follow),
+            Route("GET", "/metrics", self._metrics),
             *(Route("GET", f"/v1/{name}", self._question(name)) for name in OPERATIONS),
             Route("GET", "/api/sources/read", self._question("source-blocks")),
             Route("POST", "/v1/rescan", self._command(self._daemon.rescan)),
@@ -104,6 +106,10 @@ class Api:
             return json_response({"done": True})
 
         return handler
+
+    async def _metrics(self, _request: Request) -> Response:
+        loop = asyncio.get_running_loop()
+        return metrics_response(await loop.run_in_executor(self._threads, self._daemon.status))
 
     async def _follow(self, request: Request) -> Response:
         since = request.whole("since", self._events.last_id, 0, 1 << 62)

@@ -8,6 +8,7 @@ run under supervision until a signal asks to stop.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import resource
@@ -219,7 +220,7 @@ class App:
         if room.state == "degraded":
             self._warnings.set(
                 "room-degraded",
-                f"{name} stopped: {room.failure.get('error', 'unknown failure')}",
+                f"{name} stopped: {room.failure.get('message') or room.failure.get('type')}",
                 key=name,
                 remedy="see the log; `imprintd run` again may help",
             )
@@ -414,10 +415,12 @@ class App:
             self._threads, verify, self._store, self._memory, self._search, wish, tell
         )
         while not work.done() or not told.empty():
-            try:
-                yield await asyncio.wait_for(told.get(), 0.2)
-            except TimeoutError:
-                continue
+            progress = None
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    progress = await told.get()
+            if progress is not None:
+                yield progress
         yield {"result": await work}
 
 

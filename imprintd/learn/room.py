@@ -10,6 +10,7 @@ by the store and read again.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -175,7 +176,8 @@ class LearnRoom:
 
     async def _rest(self) -> None:
         try:
-            await asyncio.wait_for(self._wake.wait(), self._idle_s)
+            async with asyncio.timeout(self._idle_s):
+                await self._wake.wait()
         except TimeoutError:
             await self._worker.stop()
             await self._wake.wait()
@@ -283,7 +285,6 @@ class LearnRoom:
         """Rest so that embedding keeps to its share; new files end the rest."""
         rest_s = cpu_s * (1 / self._embed_duty - 1)
         if rest_s > 0:
-            try:
-                await asyncio.wait_for(self._wake.wait(), rest_s)
-            except TimeoutError:
-                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(rest_s):
+                    await self._wake.wait()
