@@ -31,14 +31,15 @@ test-slow: $(BIN)/.ready-dev ## long campaigns: kill -9, fuzzing, many seeds
 lint: $(BIN)/.ready-dev
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
-bench: $(BIN)/.ready-dev ## all benchmarks; each also runs alone
-	$(BIN)/python -m tests.bench
+bench: $(BIN)/.ready-dev ## all benchmarks, one after another
+	for name in learning latency embedding query long_events lexical; do \
+		echo "== $$name"; PYTHONPATH=tests $(BIN)/python -m bench.$$name || exit 1; done
 
 bench-redaction: $(BIN)/.ready-dev
-	$(BIN)/python -m tests.bench.redaction
+	PYTHONPATH=tests $(BIN)/python -m bench.redaction
 
 bench-retrieval: $(BIN)/.ready-dev
-	$(BIN)/python -m tests.bench.retrieval
+	PYTHONPATH=tests $(BIN)/python -m bench.retrieval
 
 lock: ## write the lock files anew from pyproject.toml
 	$(PYTHON) -m uv pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --python-version 3.11 pyproject.toml -o requirements/runtime.lock

@@ -10,7 +10,7 @@ import sys
 import time
 import uuid
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from imprintd.errors import ImprintdError
 from imprintd.ops.client import Client
@@ -70,7 +70,7 @@ class Daemon:
         self.log = folder / "daemon.log"
         self.process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> Daemon:
+    def __enter__(self) -> Self:
         self.start()
         return self
 

@@ -20,7 +20,7 @@ import tempfile
 import time
 import uuid
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from imprintd.demo.screen import Screen
 from imprintd.errors import ImprintdError, NoDaemon
@@ -36,7 +36,9 @@ WAIT_S: Final = 90.0
 def main() -> int:
     """Run the demonstration; 0 when everything was seen to work."""
     parser = argparse.ArgumentParser(prog="imprintd.demo", description=__doc__)
-    parser.add_argument("--from", dest="own", help="a client's folder of your own, such as ~/.claude")
+    parser.add_argument(
+        "--from", dest="own", help="a client's folder of your own, such as ~/.claude"
+    )
     parser.add_argument("--no-model", action="store_true", help="full text only, no download")
     arguments = parser.parse_args()
     screen = Screen()
@@ -77,7 +79,7 @@ class Demo:
         self._client = Client(self._data / "imprintd.sock")
         self._daemon: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> Demo:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

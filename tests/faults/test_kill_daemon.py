@@ -13,7 +13,18 @@ from daemon_support import Conversation, Daemon, watching
 def script(seed: int, conversations: int) -> list[tuple[int, list[bytes]]]:
     """What is written, in order: which conversation, in which pieces."""
     rng = random.Random(seed)
-    words = "amber basalt cedar delta ember fjord garnet harbour indigo juniper".split()
+    words = [
+        "amber",
+        "basalt",
+        "cedar",
+        "delta",
+        "ember",
+        "fjord",
+        "garnet",
+        "harbour",
+        "indigo",
+        "juniper",
+    ]
     talks = [Conversation(Path("unused"), number) for number in range(conversations)]
     steps: list[tuple[int, list[bytes]]] = []
     for step in range(conversations * 4):

@@ -76,9 +76,7 @@ def run(capsys: Any, *arguments: str) -> tuple[int, str, str]:
         (("--config", "/does/not/exist.toml", "status"), 78),
     ],
 )
-def test_exit_codes(
-    capsys: Any, tmp_path: Path, arguments: tuple[str, ...], code: int
-) -> None:
+def test_exit_codes(capsys: Any, tmp_path: Path, arguments: tuple[str, ...], code: int) -> None:
     assert run(capsys, "--data-dir", str(tmp_path / "data"), *arguments)[0] == code
 
 
@@ -102,9 +100,7 @@ def test_a_configuration_is_read(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text('[watch]\nroots = [{ path = "/x", client = "claude" }]\nsettle_ms = 5\n')
 
-    assert load(file, {}) == Config(
-        watch=Watch(roots=(Root("/x", "claude"),), settle_ms=5)
-    )
+    assert load(file, {}) == Config(watch=Watch(roots=(Root("/x", "claude"),), settle_ms=5))
 
 
 @pytest.mark.parametrize(

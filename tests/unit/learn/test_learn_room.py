@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -119,10 +120,8 @@ async def run_room(worker: FakeWorker, shelf: FakeShelf, *paths: str) -> LearnRo
         if task.done() or (room.queue.is_idle and not shelf.batches):
             break
     task.cancel()
-    try:
+    with contextlib.suppress(asyncio.CancelledError):
         await task
-    except asyncio.CancelledError:
-        pass
     return room
 
 

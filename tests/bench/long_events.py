@@ -7,7 +7,7 @@ chunks and the characters an embedding model is given, checks that the chunks
 rebuild each text exactly, and gives CPU time of writing, cutting and reducing.
 Nothing is redacted and nothing is stored.
 
-    python -m bench.long_events FOLDER... [--json]
+    PYTHONPATH=tests python -m bench.long_events FOLDER... [--json]
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ AS_PROSE = replace(LIMITS, hard_max=10**9, piece=10**9)
 class NothingKnown:
     """A ledger and a side folder that are empty."""
 
-    def counts(self, keys: Sequence[bytes]) -> Mapping[bytes, int]:  # noqa: ARG002 - the protocol's
+    def counts(self, keys: Sequence[bytes]) -> Mapping[bytes, int]:
         return {}
 
-    def read(self, name: str, call_id: str | None) -> bytes | None:  # noqa: ARG002 - the protocol's
+    def read(self, name: str, call_id: str | None) -> bytes | None:
         return None
 
 

@@ -1,8 +1,8 @@
 """
 How long a question takes, from its words to hits with excerpts.
 
-    python -m bench.query                    # 25,000 and 250,000 chunks
-    python -m bench.query --chunks 25000 --json
+    PYTHONPATH=tests python -m bench.query                    # 25,000 and 250,000 chunks
+    PYTHONPATH=tests python -m bench.query --chunks 25000 --json
 
 Goes the way of the daemon: canonical text, chunks of about 1,000 characters,
 the store, both caches, and a question with its own embedding. Texts are made up

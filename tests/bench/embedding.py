@@ -9,7 +9,7 @@ them. The texts are split into groups; the two sides take turns on each group
 and keep their best round, because what the machine's other core does to the
 shared cache changes within seconds.
 
-    python -m bench.embedding [--model FOLDER] [--rounds N]
+    PYTHONPATH=tests python -m bench.embedding [--model FOLDER] [--rounds N]
 """
 
 from __future__ import annotations

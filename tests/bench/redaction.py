@@ -1,7 +1,7 @@
 """
 How well and how fast redaction works: recall, false hits, speed, start-up.
 
-    python -m bench.redaction [folder with cases/ and corpus/]
+    PYTHONPATH=tests python -m bench.redaction [folder with cases/ and corpus/]
 
 A span counts as found when at most a tenth of it, or two characters, stays
 readable; PEM headers, escapes, quotes, line prefixes and colours do not count.
@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from imprintd.redact import Redacted, Redactor
 
-SHARED: Final = Path(__file__).resolve().parents[2] / "shared"
+SHARED: Final = Path(__file__).resolve().parents[3] / "shared"
 PEERS: Final = """published figures of others on the other half of these cases (not run here):
   tool                        recall %   false hits % (hard / repository lines)   MB/s
   CredSweeper, ML               76.4        1.9 /  2.3                            0.02

@@ -1,8 +1,8 @@
 """
 How often the right place is found, and how far up: LoCoMo and a needle test.
 
-    python -m bench.retrieval                 # needles; LoCoMo if the data is there
-    python -m bench.retrieval --data FILE --json
+    PYTHONPATH=tests python -m bench.retrieval                 # needles; LoCoMo if the data is there
+    PYTHONPATH=tests python -m bench.retrieval --data FILE --json
 
 LoCoMo (snap-research/locomo, CC BY-NC 4.0, not part of this repository): ten
 long conversations and about 1,980 questions with the turns that answer them.
@@ -33,7 +33,7 @@ from typing import Any, Final
 from bench import evidence
 from bench.stand import Stand, model_folder
 
-DATA: Final = Path(__file__).resolve().parents[2] / "shared" / "data" / "locomo10.json"
+DATA: Final = Path(__file__).resolve().parents[3] / "shared" / "data" / "locomo10.json"
 CUTS: Final = (1, 5, 10)
 MODES: Final = ("lexical", "vector", "hybrid")
 _DATE: Final = re.compile(r"(\d+):(\d+) (am|pm) on (\d+) (\w+), (\d+)")

@@ -5,9 +5,9 @@ Builds both indexes over the same rows and asks them the same questions, one
 thread, warm. Figures are CPU time of this process, so that a busy machine does
 not decide; commits are given in wall time too, because they wait for the disk.
 
-    python -m bench.lexical                          # 250,000 rows
-    python -m bench.lexical --rows 25000 --json
-    python -m bench.lexical --texts FOLDER           # lines of your own JSONL
+    PYTHONPATH=tests python -m bench.lexical                          # 250,000 rows
+    PYTHONPATH=tests python -m bench.lexical --rows 25000 --json
+    PYTHONPATH=tests python -m bench.lexical --texts FOLDER           # lines of your own JSONL
 
 Rows of about 1,000 characters are drawn from a pool of lines: from the strings
 of JSONL files under FOLDER, or else made from a seeded vocabulary whose word

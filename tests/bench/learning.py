@@ -1,7 +1,7 @@
 """
 What learning costs: CPU and memory per megabyte, disk, and beside a neighbour.
 
-    python -m bench.learning [MEGABYTES ...]      default: 10 100
+    PYTHONPATH=tests python -m bench.learning [MEGABYTES ...]      default: 10 100
 
 Each size is learned by `imprintd learn --embed none` in a fresh data
 directory, in a process of its own. For 100 MB `agentsview`, another archive of
