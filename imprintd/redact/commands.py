@@ -6,6 +6,7 @@ Each pattern starts at the command or the phrase and captures the value.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -175,6 +176,8 @@ PHRASES: Final[tuple[Phrase, ...]] = (
 """All phrases; the position is the rule number."""
 
 _WINDOW: Final = 640
+_PROOF: Final = re.compile(rb"[0-9!@#$%^&*+=~]")
+"""What `proves` asks for at least."""
 
 
 @cache
@@ -186,6 +189,9 @@ def phrase(data: bytes, start: int, number: int, out: list[Found]) -> int:
     """Phrase `number` may start at `start`; note its value."""
     rule = PHRASES[number]
     window = data[start : start + _WINDOW]
+    if rule.strict and not _PROOF.search(window):
+        # a strict rule's value holds a digit or a sign: plain prose needs no closer look
+        return start
     found = _pattern(number).search(window)
     if found is None:
         return start
@@ -195,13 +201,15 @@ def phrase(data: bytes, start: int, number: int, out: list[Found]) -> int:
     while value and value[-1:] in b".,;:)]}" and window[end : end + 1] not in {b'"', b"'"}:
         value, end = value[:-1], end - 1
     begin: int = found.start(group)
+    if rule.strict and not proves(value):
+        return start
     if len(value) < 2 or b"\0" in value or values.placeholder(value) or values.reference(value):
         return start
     if rule.kind in {"api-key", "token"} and not (
         values.random(value) and not values.UUID.match(value)
     ):
         return start
-    if rule.strict and (values.mixed(value) < 2 or not proves(value)):
+    if rule.strict and values.mixed(value) < 2:
         return start
     out.append(Found(start + begin, start + end, rule.kind))
     return start + end
