@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Final
 
 import msgpack
@@ -149,6 +149,8 @@ def unpack_tail(packed: bytes) -> Tail:
     """
     try:
         values = msgpack.unpackb(packed)
+        if not isinstance(values, list) or len(values) != len(fields(Tail)):
+            raise ValueError("no list of a tail's fields")  # noqa: TRY301 - one way out
         tail = Tail(*values[:-1])
     except (ValueError, TypeError, msgpack.UnpackException) as error:
         raise IntegrityError(f"a stored tail cannot be read: {type(error).__name__}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from imprintd.errors import IntegrityError
@@ -74,6 +74,7 @@ def test_coverage_comes_back(coverage: Coverage) -> None:
 
 
 @given(st.binary(max_size=60))
+@example(b"\xa0")
 def test_hostile_bytes_raise_nothing_else(packed: bytes) -> None:
     with suppress(IntegrityError):
         unpack_spans(packed, 0)
