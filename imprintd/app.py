@@ -16,6 +16,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,7 +55,8 @@ from imprintd.watch.scan import FileState
 Document = dict[str, Any]
 
 HOUSEKEEPING_S: Final = 30.0
-STOP_S: Final = 10.0
+WAL_BYTES_KEPT: Final = 16 * 1024**2
+"""A log longer than this is truncated when nothing is to do."""
 ANSWER_THREADS: Final = 4
 """Questions answered at once; more wait their turn."""
 WORKER_ENVIRON: Final = {
@@ -171,6 +173,7 @@ class App:
     async def _work(self, notifier: Notifier) -> None:
         supervise = self._supervisor.supervise
         jobs = [
+            supervise("check", self._check_store),
             supervise("search", self._refresh),
             supervise("learn", self._learning.run),
             supervise("watch", self._watch),
@@ -243,7 +246,30 @@ class App:
                 self._supervisor.beat("learn")
             if self._search.tick() or self._learning.queue.is_idle:
                 trim_memory()
+                await self._tidy_store()
             self._warn()
+
+    async def _tidy_store(self) -> None:
+        """Finish what an erasure left to do, and give a long log's space back."""
+        sizes = self._store.statistics()
+        if self._store.erasure_pending or sizes.wal_bytes > WAL_BYTES_KEPT:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(
+                self._refreshing, partial(self._store.checkpoint, truncate=True)
+            )
+
+    async def _check_store(self) -> None:
+        """After an unclean end: SQLite's own check; damage is named, nothing is deleted."""
+        if not self._store.was_unclean:
+            return
+        loop = asyncio.get_running_loop()
+        wrong = await loop.run_in_executor(self._refreshing, self._store.quick_check)
+        if wrong:
+            self._warnings.set(
+                "store-corrupt",
+                f"the database is damaged: {wrong[0][:200]}",
+                remedy="imprintd verify --all --repair; keep a copy of the data directory",
+            )
 
     def _warn(self) -> None:
         if self._learning.embed_error:

@@ -10,6 +10,7 @@ away from what was learned before.
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from imprintd.learn.transcript import Transcript
 from imprintd.model.reading import Cursor, Reading
 from imprintd.model.snapshot import LEARNER_VERSION, Limits
 from imprintd.model.source import Coverage, SourceId, SourceMeta
-from imprintd.readers import identify
+from imprintd.readers import identify, with_stem
 from imprintd.readers.base import Identity, Reader
 from imprintd.text.canonical import parse
 
@@ -122,6 +123,7 @@ class Intake:
                 bytes_read=len(head),
             )
         reader, identity = found
+        identity = self._distinct(job.path, transcript, head, identity)
         plan = self._plan(job, transcript, head, identity)
         if plan.known and self._is_excluded(plan.known.source.project):
             return Outcome(job, "skipped", key=identity.key, reason="excluded")
@@ -162,6 +164,22 @@ class Intake:
                 )
         notes = (*notes, "file-replaced")
         return _Plan(known, base, b"", 0, 0, fresh=True, notes=notes, rewrites=rewrites)
+
+    def _distinct(
+        self, path: str, transcript: Transcript, head: bytes, identity: Identity
+    ) -> Identity:
+        """Two files under unusual names may hold one session id: then both are sources."""
+        if identity.named:
+            return identity
+        own = with_stem(identity, path)
+        stored = self._archive.cursor(self._workspace, path)
+        if stored is not None:
+            return own if stored[0] == own.key else identity
+        cursors = self._archive.cursors_of(self._workspace, identity.key)
+        living = [c for c in cursors if os.path.lexists(c.path)]
+        if not living or any(transcript.continues(cursor, head) for cursor in living):
+            return identity
+        return own
 
     def _candidates(self, path: str, key: str) -> list[Cursor]:
         """Cursors of the source, this path's own first, then the furthest."""

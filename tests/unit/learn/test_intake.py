@@ -250,6 +250,26 @@ def test_what_is_no_transcript_is_left_alone(desk: Desk, tmp_path: Path, content
     assert desk.learn(path).status == "skipped"
 
 
+def test_two_files_with_one_session_id_under_unusual_names_are_two_sources(
+    desk: Desk, talk: Conversation, tmp_path: Path
+) -> None:
+    one, two = tmp_path / "full.jsonl", tmp_path / "other.jsonl"
+    one.write_bytes(talk.path.read_bytes())
+    two.write_bytes(talk.turn("Another?", "Another beginning."))
+
+    keys = [desk.learn(path).key for path in (one, two)]
+    with two.open("ab") as file:
+        file.write(talk.turn("More?", "More of the other."))
+    again = desk.learn(two)
+
+    assert keys[0] == talk.key
+    assert keys[1] is not None
+    assert keys[1].startswith(talk.key)
+    assert keys[1] != talk.key
+    assert (again.key, again.notes) == (keys[1], ())
+    assert "Another" not in desk.text(talk.key)
+
+
 def test_a_fifo_does_not_hang(desk: Desk, tmp_path: Path) -> None:
     import os
 
