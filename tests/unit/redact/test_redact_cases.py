@@ -25,7 +25,9 @@ def redactor(request: pytest.FixtureRequest) -> Redactor:
 
 @pytest.fixture(scope="module")
 def bench() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("bench_redaction", ROOT / "tests/bench/redaction.py")
+    spec = importlib.util.spec_from_file_location(
+        "bench_redaction", ROOT / "tests/bench/redaction.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
