@@ -68,6 +68,7 @@ class Daemon:
         }
         self.client = Client(self.data_dir / "imprintd.sock", timeout_s=WAIT_S)
         self.log = folder / "daemon.log"
+        self.wait_s = WAIT_S
         self.process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -132,7 +133,7 @@ class Daemon:
 
     def wait_for(self, condition: Any) -> None:
         """Wait until something holds; a daemon that does not answer yet counts as no."""
-        deadline = time.monotonic() + WAIT_S
+        deadline = time.monotonic() + self.wait_s
         while time.monotonic() < deadline:
             try:
                 if condition():
