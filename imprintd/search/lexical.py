@@ -31,7 +31,7 @@ TOKEN_BYTES_MAX: Final = 96
 HEAP_BYTES: Final = 15_000_000
 """The least that a writer takes; it lives only while it writes."""
 
-HEAP_BYTES_BULK: Final = 48_000_000
+HEAP_BYTES_BULK: Final = 96_000_000
 _STATE: Final = "state"
 
 

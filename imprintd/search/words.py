@@ -205,9 +205,12 @@ def body_spans(content: str, base: int, events: Sequence[EventSpan]) -> list[tup
     if not events:
         return [(0, len(content))]
     spans = []
-    for event in events:
+    for number, event in enumerate(events):
         start, end = event.start - base, event.end - base
-        if content.startswith(MARK, start):
+        if number:
+            # Only a chunk's first event can have begun before it: here is a header.
+            start = min(end, content.find("\n", start, end) + 1 or end)
+        elif content.startswith(MARK, start):
             header = header_at(content, start)
             # A body that goes on here from the chunk before may begin with a
             # line like a header; a true one says where its event ends.
