@@ -55,6 +55,10 @@ from imprintd.watch.scan import FileState
 Document = dict[str, Any]
 
 HOUSEKEEPING_S: Final = 30.0
+BULK_FILES: Final = 16
+BULK_REFRESH_S: Final = 2.0
+"""With more files than that waiting, each commit of the index of words takes in
+what this long has brought: a commit costs 50 ms however little it holds."""
 WAL_BYTES_KEPT: Final = 16 * 1024**2
 """A log longer than this is truncated when nothing is to do."""
 ANSWER_THREADS: Final = 4
@@ -145,6 +149,7 @@ class App:
             on_faults=self._watch_faults,
         )
         self._stop = asyncio.Event()
+        self._behind = asyncio.Event()
 
     async def run(self) -> None:
         """Serve, watch and learn until a signal comes."""
@@ -208,16 +213,21 @@ class App:
         self._learning.add(unfinished)
 
     async def _refresh(self) -> None:
-        """Bring the search caches up to date once at the start."""
+        """Keep the search caches up to date; in bulk not after every publication."""
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._refreshing, self._search.refresh)
+        while True:
+            self._behind.clear()
+            await loop.run_in_executor(self._refreshing, self._search.refresh)
+            if len(self._learning.queue) > BULK_FILES:
+                await asyncio.sleep(BULK_REFRESH_S)
+            await self._behind.wait()
 
     def _published(self, heads: Sequence[Head]) -> None:
         for head in heads:
             self._events.publish(
                 "source-learned", source=head.source.key, version=head.version, change=head.change
             )
-        asyncio.get_running_loop().run_in_executor(self._refreshing, self._search.refresh)
+        self._behind.set()
 
     def _room_changed(self, name: str, room: Any) -> None:
         if room.state == "degraded":
