@@ -248,25 +248,29 @@ class App:
 
     async def _keep_house(self) -> None:
         """Beats, warnings, memory: a little now and then."""
+        tidied_ms: int | None = None
         while True:
             await asyncio.sleep(HOUSEKEEPING_S)
             for room in ("watch", "housekeeping"):
                 self._supervisor.beat(room)
             if self._clock.monotonic() - self._learning.beat < 3600:
                 self._supervisor.beat("learn")
-            if self._search.tick() or self._learning.queue.is_idle:
+            learned_ms = self._learning.totals.last_learned_ms
+            unloaded = self._search.tick()
+            if self._learning.queue.is_idle and (unloaded or learned_ms != tidied_ms):
+                tidied_ms = learned_ms
                 trim_memory()
                 await self._tidy_store()
             self._warn()
 
     async def _tidy_store(self) -> None:
         """Finish what an erasure left to do, and give a long log's space back."""
-        sizes = self._store.statistics()
-        if self._store.erasure_pending or sizes.wal_bytes > WAL_BYTES_KEPT:
-            loop = asyncio.get_running_loop()
-            await loop.run_in_executor(
-                self._refreshing, partial(self._store.checkpoint, truncate=True)
-            )
+        log = self._store.file.with_name(self._store.file.name + "-wal")
+        with contextlib.suppress(OSError):
+            if not self._store.erasure_pending and log.stat().st_size <= WAL_BYTES_KEPT:
+                return
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._refreshing, partial(self._store.checkpoint, truncate=True))
 
     async def _check_store(self) -> None:
         """After an unclean end: SQLite's own check; damage is named, nothing is deleted."""

@@ -51,7 +51,7 @@ def main() -> None:
             daemon.wait_until_learned(files)
             print(f"{files} files learned in {time.perf_counter() - began:.0f} s")
             latencies(daemon, Conversation(projects, files + 1))
-            time.sleep(15)  # the worker goes
+            time.sleep(25)  # the worker goes
             idle(daemon, idle_s, files)
 
 
