@@ -22,19 +22,19 @@ from typing import Any, Final
 
 from imprintd import __version__
 from imprintd.api import Api
-from imprintd.archive import active_rules, open_store
+from imprintd.archive import open_store
 from imprintd.clock import SystemClock
 from imprintd.config import Config, socket_path
 from imprintd.errors import NotKnown
 from imprintd.finding import files_at, roots
 from imprintd.learn.crew import Worker
-from imprintd.learn.messages import EmbedBatch, Setup
+from imprintd.learn.messages import Setup
 from imprintd.learn.ports import Job, Outcome
 from imprintd.learn.queue import Waiting
 from imprintd.learn.report import LearnReport
 from imprintd.learn.room import LearnRoom
-from imprintd.local import next_batch, verify
-from imprintd.model.snapshot import Head, Point, SnapshotUpdate
+from imprintd.local import verify
+from imprintd.model.snapshot import Head
 from imprintd.ops.events import EventRing
 from imprintd.ops.lock import DataLock
 from imprintd.ops.log import Log, configure
@@ -46,6 +46,7 @@ from imprintd.ops.trim import trim_memory
 from imprintd.ops.warnings import Warnings
 from imprintd.recall.memory import Memory
 from imprintd.searching import open_search
+from imprintd.shelf import StoreShelf
 from imprintd.store import Store
 from imprintd.store.schema import SCHEMA
 from imprintd.watch.coverage import Fault
@@ -462,38 +463,6 @@ class App:
             if progress is not None:
                 yield progress
         yield {"result": await work}
-
-
-class StoreShelf:
-    """The store as the learn room sees it."""
-
-    def __init__(self, store: Store, config: Config, data_dir: Path) -> None:
-        self._store = store
-        self._config = config
-        self._data_dir = data_dir
-
-    async def publish(self, updates: Sequence[SnapshotUpdate]) -> list[Head]:
-        rules = active_rules(self._config, self._data_dir)
-        return await asyncio.wrap_future(self._store.submit_publish(updates, rules))
-
-    async def note_error(self, outcome: Outcome) -> None:
-        self._store.record_error(
-            outcome.job.path,
-            code=outcome.reason,
-            reason=outcome.reason,
-            line=outcome.line,
-            message=outcome.message,
-            remedy=outcome.remedy,
-        )
-
-    async def clear_error(self, path: str) -> None:
-        self._store.clear_error(path)
-
-    async def owed(self, limit: int) -> EmbedBatch | None:
-        return next_batch(self._store, active_rules(self._config, self._data_dir), limit)
-
-    async def keep_points(self, points: Sequence[Point]) -> None:
-        await asyncio.wrap_future(self._store.submit_points(points))
 
 
 def _rss_bytes() -> int:

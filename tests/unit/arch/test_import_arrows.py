@@ -95,7 +95,16 @@ def test_each_heavy_library_has_one_importing_module(library: str) -> None:
 def test_every_room_is_on_the_map() -> None:
     composed = {
         *("__init__", "__main__", "api", "app", "archive", "cli", "demo", "finding", "journal"),
-        *("local", "received", "replication", "replicator", "searching", "staging", "worker"),
+        *(
+            "local",
+            "received",
+            "replication",
+            "replicator",
+            "searching",
+            "shelf",
+            "staging",
+            "worker",
+        ),
     }
 
     assert {room_of(path) for path in modules()} - set(MAY_IMPORT) - composed == set()

@@ -176,13 +176,13 @@ def test_default_roots() -> None:
     assert default_roots({"CLAUDE_CONFIG_DIR": "", "CODEX_HOME": ""}, "/home/ada") == standard
     assert default_roots({"CLAUDE_CONFIG_DIR": "~/x"}, "/home/ada") == standard
     assert default_roots(
-        {"CLAUDE_CONFIG_DIR": "/work/claude", "CODEX_HOME": "/work/codex"}, "/home/ada"
+        {"CLAUDE_CONFIG_DIR": "/srv/claude", "CODEX_HOME": "/srv/codex"}, "/home/ada"
     ) == (
-        ClientRoot("claude", "/work/claude/projects"),
+        ClientRoot("claude", "/srv/claude/projects"),
         ClientRoot("claude", claude),
         ClientRoot("claude", config),
-        ClientRoot("codex", "/work/codex/sessions"),
-        ClientRoot("codex", "/work/codex/archived_sessions"),
+        ClientRoot("codex", "/srv/codex/sessions"),
+        ClientRoot("codex", "/srv/codex/archived_sessions"),
     )
     assert default_roots({}, "C:\\Users\\ada", windows=True)[0] == ClientRoot(
         "claude", "C:\\Users\\ada\\.claude\\projects"
